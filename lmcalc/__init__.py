@@ -1,0 +1,31 @@
+"""lmcalc: what a language-model architecture costs, exactly."""
+
+__version__ = "0.1.0"
+
+# name: module that has it; loaded when first used, so that `import lmcalc` costs nothing
+_NAMES = {
+    "load": "cards",
+    "models": "questions.catalogue",
+    "hardware": "questions.catalogue",
+    "report": "questions.report",
+    "sweep": "questions.sweep",
+    "validate": "questions.validate",
+    "trace": "model",
+    "build": "model",
+    "InputError": "errors",
+}
+__all__ = [*_NAMES, "reference"]
+
+
+def __getattr__(name):
+    from importlib import import_module
+
+    if name in _NAMES:
+        return getattr(import_module("." + _NAMES[name], __name__), name)
+    if name == "reference":
+        return import_module(".reference", __name__)
+    raise AttributeError(f"module 'lmcalc' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,123 @@
+"""Model cards: TOML files in model_cards/, or a user's own, read and checked."""
+
+import math
+import os
+
+from . import catalogue
+from .errors import InputError, closest
+from .fields import FIELDS
+from .model import Model, build
+
+MOST = 2**40  # a size beyond this is a mistake, and products of sizes must stay finite as floats
+TOP = {
+    "name": str, "family": str, "aliases": list, "organization": str, "released": str, "context_length": int,
+    "notes": list, "architecture": dict, "source": dict, "published": dict, "training": dict,
+}  # fmt: skip
+
+
+def load(model, changes=None):
+    """The Model that a name, path or dict stands for.
+
+    model: a card's name or alias, or a path to a card (.toml). A Model is returned as it is. changes: {field: value}
+    over the card's own fields. Raises InputError for what is not known or not a model.
+
+    >>> load("llama-3.1-8b").fields["n_kv_heads"]
+    8
+    """
+    if isinstance(model, Model):
+        return _changed(model, changes) if changes else model
+    card = read(model)
+    where = card["where"]
+    fields = dict(card["architecture"])
+    for name, value in (changes or {}).items():
+        fields[name] = check(name, value, "set")
+    return _built(card, fields, where if not changes else f"{card['name']} with changed fields")
+
+
+def _built(card, fields, where):
+    return build(fields, card["name"], source=card.get("source", {}).get("config", ""),
+                 family=card.get("family", ""), notes=tuple(card.get("notes", ())), where=where)  # fmt: skip
+
+
+def _changed(model, changes):
+    fields = dict(model.fields)
+    for name, value in changes.items():
+        fields[name] = check(name, value, "set")
+    return build(fields, model.name, model.source, model.family, model.notes, f"{model.name} with changed fields")
+
+
+def read(model):
+    """A card as a dict, checked; `where` is the file it came from."""
+    if not isinstance(model, str | os.PathLike):
+        raise InputError(f"model {model!r} is a {type(model).__name__}; allowed: a name or a path")
+    text = os.fspath(model)
+    if text.endswith(".toml") and not os.path.isfile(text):
+        raise InputError(f"{text}: no such file")
+    path = text if text.endswith(".toml") else catalogue.find("model", text, catalogue.folder("model_cards"))
+    return checked(catalogue.read(path), path)
+
+
+def checked(card, where):
+    """The card, if each of its fields is known and of its kind; else InputError names the file, key and value."""
+    for key, value in card.items():
+        if key not in TOP:
+            raise InputError(f"{where}: unknown key {key!r}; allowed: " + ", ".join(TOP))
+        if not isinstance(value, TOP[key]) or isinstance(value, bool):
+            raise InputError(f"{where}: {key} = {value!r}; allowed: a {TOP[key].__name__}")
+    for key in ("name", "architecture"):
+        if key not in card:
+            raise InputError(f"{where}: the key {key!r} is missing")
+    fields = {key: check(key, value, f"{where}: architecture") for key, value in card["architecture"].items()}
+    return {**card, "architecture": fields, "where": where}
+
+
+def check(name, value, where):
+    """The value of a field, if the field is known and the value of its kind (see fields.FIELDS)."""
+    if name not in FIELDS:
+        near = closest(name, FIELDS)
+        hint = "closest: " + ", ".join(near) if near else "allowed: " + ", ".join(FIELDS)
+        raise InputError(f"{where}.{name} = {value!r}: unknown field; {hint}")
+    kind = FIELDS[name][0]
+    if not _KINDS[kind if isinstance(kind, str) else "word"](value, kind):
+        allowed = "one of " + ", ".join(kind) if isinstance(kind, tuple) else _ALLOWED[kind]
+        raise InputError(f"{where}.{name} = {value!r}; allowed: {allowed}")
+    if name == "kinds":
+        for kind_name, changes in value.items():
+            if not isinstance(changes, dict):
+                raise InputError(f"{where}.kinds.{kind_name} = {changes!r}; allowed: a table of fields")
+            for each, changed in changes.items():
+                if each in ("kinds", "layers", "n_layers"):
+                    raise InputError(f"{where}.kinds.{kind_name}.{each}: not a field of one layer")
+                check(each, changed, f"{where}.kinds.{kind_name}")
+    return value
+
+
+def _whole(value):
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _finite(value):
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_KINDS = {
+    "size": lambda value, _: _whole(value) and 1 <= value <= MOST,
+    "count": lambda value, _: _whole(value) and 0 <= value <= MOST,
+    "number": lambda value, _: _finite(value),
+    "positive": lambda value, _: _finite(value) and value > 0,
+    "bool": lambda value, _: isinstance(value, bool),
+    "text": lambda value, _: isinstance(value, str),
+    "table": lambda value, _: isinstance(value, dict),
+    "list": lambda value, _: isinstance(value, list),
+    "word": lambda value, kind: isinstance(value, str) and value in kind,
+}
+_ALLOWED = {
+    "size": "an integer from 1 to 2**40",
+    "count": "an integer from 0 to 2**40",
+    "number": "a finite number",
+    "positive": "a finite number above 0",
+    "bool": "true or false",
+    "text": "text",
+    "table": "a table",
+    "list": "a list",
+}

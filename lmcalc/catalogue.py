@@ -1,0 +1,57 @@
+"""Folders of TOML files, one thing a file, found by file name or alias: model cards and machines."""
+
+import os
+import re
+
+from .errors import InputError, unknown
+
+_ALIASES = re.compile(r"^aliases\s*=\s*\[([^\]]*)\]", re.M)
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def folder(name):
+    """The data folder inside the package (a wheel), else the one beside it (a checkout)."""
+    inside = os.path.join(_HERE, name)
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(_HERE), name)
+
+
+def names(where):
+    """Every name in a catalogue folder, sorted."""
+    return sorted(file[:-5] for file in os.listdir(where) if file.endswith(".toml"))
+
+
+def aliases(where):
+    """{alias: name} of a catalogue folder, lower case."""
+    found = {}
+    for name in names(where):
+        with open(os.path.join(where, name + ".toml"), encoding="utf-8") as file:
+            match = _ALIASES.search(file.read())
+        if match:
+            for alias in re.findall(r'"([^"]+)"', match.group(1)):
+                found[alias.lower()] = name
+    return found
+
+
+def find(what, name, where):
+    """The path of the entry called `name`. Raises InputError with the closest names if there is none."""
+    if re.fullmatch(r"[\w.+-]+", name):
+        path = os.path.join(where, name.lower() + ".toml")
+        if os.path.isfile(path):
+            return path
+    other = aliases(where)
+    if name.lower() in other:
+        return os.path.join(where, other[name.lower()] + ".toml")
+    raise unknown(what, name, {*names(where), *other})
+
+
+def read(path):
+    """A TOML file as a dict. Raises InputError if it cannot be read."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None

@@ -1,0 +1,73 @@
+"""What turns a run on sizes into a run on numbers: weights by path, states by path, and NumPy."""
+
+import math
+import zlib
+
+import numpy
+
+from .errors import InputError
+
+
+class Kernels:
+    """NumPy, and the error function that it lacks."""
+
+    erf = numpy.frompyfunc(math.erf, 1, 1)
+
+    def __getattr__(self, name):
+        return getattr(numpy, name)
+
+
+class Data:
+    """The numbers of one forward pass (see ops.Ops, `data`).
+
+    weights: path -> array, a mapping or a function of (path, axes, sizes). tokens: (B, T) ints. states: {path: array} from the
+    pass before; `kept` collects those for the pass after. counting: count what NumPy does (see counting.py).
+    """
+
+    error = InputError
+
+    def __init__(self, weights, tokens, states=None, counting=False):
+        self.weights, self.tokens, self.states, self.kept = weights, tokens, states or {}, {}
+        self.np, self.counting, self.used = Kernels(), counting, {}
+
+    def compute(self, primitive, arrays, attributes):
+        """(result, None), or (result, counted FLOPs) where counting."""
+        if not self.counting:
+            return _real(primitive.kernel(self.np, *arrays, **attributes)), None
+        from .counting import count
+
+        return count(primitive.kernel, self.np, arrays, attributes)
+
+    def weight(self, path, axes, sizes):
+        """The weight at a path, of these sizes."""
+        found = self.weights(path, axes, sizes) if callable(self.weights) else self.weights.get(path)
+        if found is None:
+            raise InputError(f"weight {path} is missing")
+        if found.shape != tuple(sizes):
+            raise InputError(f"weight {path} has shape {found.shape}; {tuple(sizes)} is needed")
+        self.used[path] = found
+        return found
+
+    def state(self, path):
+        """What a layer kept in the pass before, or None."""
+        return self.states.get(path)
+
+    def keep(self, path, array):
+        """Remember a state for the pass after this one."""
+        self.kept[path] = array
+
+    def causal(self, past, new, window=None):
+        """new x (past + new) booleans: which keys each new token sees."""
+        query, key = numpy.arange(past, past + new)[:, None], numpy.arange(past + new)
+        allowed = key <= query
+        return allowed if window is None else allowed & (key > query - window)
+
+
+def _real(array):
+    return array.astype(float) if array.dtype == object else array
+
+
+def random_weights(path, axes, sizes):
+    """Seeded by the path: the same weight has the same values in every run. About 1 in size after a product."""
+    rng = numpy.random.default_rng(zlib.crc32(path.encode()))
+    return rng.standard_normal(sizes) / math.sqrt(max(sizes[0], 4))

@@ -1,0 +1,32 @@
+"""The one exception that a user sees: a message that says what was given, what is allowed, and where."""
+
+
+class InputError(ValueError):
+    """Bad input: a wrong name, file, field or workload. The command line prints it and exits with status 2."""
+
+
+def closest(name, known, most=5):
+    """The known names nearest to `name`, best first.
+
+    >>> closest("llama-3.1-8", ["llama-3.1-8b", "gpt2", "llama-3.1-70b"], most=2)
+    ['llama-3.1-8b', 'llama-3.1-70b']
+    """
+    import difflib
+
+    folded = {}
+    for each in known:
+        folded.setdefault(str(each).lower(), each)
+    near = difflib.get_close_matches(str(name).lower()[:200], folded, n=most, cutoff=0.4)
+    return [folded[each] for each in near]
+
+
+def unknown(what, name, known):
+    """The error for a name that is not among the known ones; it lists the closest, or all if they are few."""
+    known = sorted(known, key=str)
+    near = closest(name, known) or (known if len(known) <= 12 else [])
+    text = f"unknown {what} {name!r}"
+    if near:
+        text += ("; closest: " if len(known) > 12 else "; allowed: ") + ", ".join(
+            str(each) for each in (near if len(known) > 12 else known)
+        )
+    return InputError(text)

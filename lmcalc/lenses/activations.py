@@ -1,0 +1,25 @@
+"""What the forward pass must keep for the backward pass."""
+
+from ..numbers import Sum, times
+from .traffic import size_in_bytes
+
+
+def kept(trace, dtypes):
+    """Bytes kept for the backward pass: each primitive's inputs or output, every stored value once, weights never.
+
+    >>> from lmcalc import load, trace
+    >>> kept(trace(load("gpt2"), batch=1, new=16, logits="all"), {"activations": "bf16"})
+    12300352
+    """
+    total, seen = Sum(), set()
+    for op in trace.ops:
+        keeps = op.primitive.keeps
+        arrays = op.reads if keeps in ("inputs", "index") else op.writes if keeps == "output" else ()
+        for array in arrays:
+            if array.role == "weight" or (keeps == "index" and array.role != "index"):
+                continue
+            storage = array.base
+            if id(storage) not in seen:
+                seen.add(id(storage))
+                total.add(times(size_in_bytes(storage, dtypes), op.times[0], *op.times[1]))
+    return total.value()

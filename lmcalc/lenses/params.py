@@ -1,0 +1,56 @@
+"""Parameters, read off a model's declarations (a decode trace does not see everything that a model has)."""
+
+from ..numbers import Sum, ceil_div, monomial, times
+from ..units import DTYPES
+
+
+def tensors(model):
+    """Every weight of the model as (path, part, axes spec, sizes, multiplicity); tied weights are declared once."""
+    for path, component, multiplicity in model.declared():
+        specs = component.weights()
+        if not specs:
+            continue
+        size_of = component.axes()
+        for name, spec in specs.items():
+            yield f"{path}/{name}" if path else name, component.part, spec, size_of, multiplicity
+
+
+def matrix(spec, size_of):
+    """(stacked, input, output) sizes of a weight from its axes spec, each as a term.
+
+    >>> matrix("E|D->F", {"E": 8, "D": 16, "F": 32})
+    ((8, ()), (16, ()), (32, ()))
+    """
+    stacked, _, rest = spec.rpartition("|")
+    inputs, _, outputs = rest.partition("->")
+    return tuple(monomial(*[size_of[axis] for axis in axes]) for axes in (stacked, inputs, outputs))
+
+
+def params(model):
+    """{part: parameters}, exact; `total` is their sum."""
+    parts = {}
+    for _, part, spec, size_of, multiplicity in tensors(model):
+        term = monomial(*[size_of[axis] for axis in spec if axis not in "->|"], multiplicity)
+        parts.setdefault(part, Sum()).add(term)
+    return {part: total.value() for part, total in parts.items()}
+
+
+def weight_bytes(model, dtype):
+    """Bytes of all weights stored in one dtype; blocks of a block format run along the inputs of each matrix."""
+    size, values = DTYPES[dtype]
+    total = Sum()
+    for _, _, spec, size_of, multiplicity in tensors(model):
+        total.add(stored(spec, size_of, size, values, multiplicity))
+    return total.value()
+
+
+def stored(spec, size_of, size, values, *factors):
+    """Bytes of one weight, as a term: `size` bytes for each block of `values` values."""
+    stacked, inputs, outputs = matrix(spec, size_of)
+    if values != 1:
+        coefficient, atoms = inputs
+        whole = coefficient
+        for atom in atoms:
+            whole = whole * atom
+        inputs = monomial(ceil_div(whole, values))
+    return times((stacked[0] * inputs[0] * outputs[0], stacked[1] + inputs[1] + outputs[1]), size, *factors)

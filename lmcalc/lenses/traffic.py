@@ -1,0 +1,100 @@
+"""Bytes between device memory and chip, under a stated convention.
+
+unfused: every operation reads its inputs from memory and writes its outputs to it. fused: operations of one kernel pass
+intermediates on chip; only what crosses its edge counts. ideal: each weight and each stored token once, the model's inputs
+and outputs, nothing else; of a table that is looked up, one row is all that is certain.
+"""
+
+from ..numbers import ceil_div, monomial, times
+from ..units import DTYPES
+
+CATEGORIES = ("weights", "activations", "cache_read", "cache_write")
+_READ = {"weight": 0, "activation": 1, "index": 1, "cache": 2, "state": 2}
+_WRITE = {"activation": 1, "index": 1, "cache": 3, "state": 3}
+
+
+def size_in_bytes(array, dtypes, rows=None):
+    """Bytes of an array as a term; of `rows` rows (a term) along its first axis where only those are touched."""
+    size, values = DTYPES[dtypes.get(array.dtype) or array.dtype]
+    sizes = array.sizes if rows is None else array.sizes[1:]
+    if values != 1:
+        at = array.blocks
+        sizes = [each for i, each in enumerate(array.sizes) if i not in at and (rows is None or i)]
+        inner = 1
+        for i in at:
+            inner = inner * array.sizes[i]
+        sizes.append(ceil_div(inner, values))
+    term = monomial(size, *sizes)
+    return term if rows is None else (term[0] * rows[0], term[1] + rows[1])
+
+
+def traffic(trace, dtypes, convention="fused"):
+    """[(path, times, operations, terms)] for each kernel; terms: [(index into CATEGORIES, bytes as a term)]."""
+    if convention == "ideal":
+        return _ideal(trace, dtypes)
+    if convention == "unfused":
+        return [(op.path, op.times, [op], _edge(op.times, [op], dtypes, None, None)) for op in trace.ops]
+    kernels = trace.kernels()
+    readers = {}  # storage -> the kernel that reads it, or None where several do
+    for at, (_, _, ops) in enumerate(kernels):
+        for op in ops:
+            for array in op.reads:
+                key = id(array.base)
+                readers[key] = at if readers.get(key, at) == at else None
+    for array in trace.outputs:
+        readers[id(array.base)] = None
+    return [
+        (path, repeats, ops, _edge(repeats, ops, dtypes, readers, at))
+        for at, (path, repeats, ops) in enumerate(kernels)
+    ]
+
+
+def _edge(repeats, ops, dtypes, readers, at):
+    """What crosses the edge of one kernel. Without `readers` everything written is written to memory."""
+    count, atoms = repeats
+    born = {id(array.base) for op in ops for array in op.writes} if len(ops) > 1 else ()
+    read, terms = set(), []
+    for op in ops:
+        for array in op.reads:
+            if id(array) not in read and id(array.base) not in born:
+                read.add(id(array))
+                rows = op.touched if op.touched is not None and array is op.reads[0] else None
+                size = size_in_bytes(array, dtypes, rows)
+                terms.append((_READ[array.role], (size[0] * count, size[1] + atoms)))
+        for array in op.writes:
+            if readers is None or array.role in ("cache", "state") or readers.get(id(array.base), at) != at:
+                size = size_in_bytes(array, dtypes)
+                terms.append((_WRITE[array.role], (size[0] * count, size[1] + atoms)))
+    return terms
+
+
+def _ideal(trace, dtypes):
+    whole = {id(array.base) for op in trace.ops if op.touched is None for array in op.reads if array is array.base}
+    outside, seen, found = {id(array.base) for array in (*trace.inputs, *trace.outputs)}, set(), []
+    for path, repeats, ops in trace.kernels():
+        terms = []
+        for op in ops:
+            for array in op.reads:
+                key = id(array.base)
+                if array.role in ("weight", "cache", "state"):
+                    if array.base is not array and key in whole:
+                        continue  # a part of what is read whole elsewhere
+                elif key not in outside:
+                    continue
+                rows = None
+                if op.touched is not None and array is op.reads[0]:
+                    if key in whole:
+                        continue
+                    rows = (1, ())
+                if id(array) not in seen:
+                    seen.add(id(array))
+                    terms.append((_READ[array.role], times(size_in_bytes(array, dtypes, rows), *_flat(op.times))))
+            for array in op.writes:
+                if array.role in ("cache", "state") or id(array.base) in outside:
+                    terms.append((_WRITE[array.role], times(size_in_bytes(array, dtypes), *_flat(op.times))))
+        found.append((path, repeats, ops, terms))
+    return found
+
+
+def _flat(term):
+    return (term[0], *term[1])

@@ -1,0 +1,183 @@
+"""Arithmetic that runs alike on ints, SymPy expressions and float arrays.
+
+Cost code uses `+ - *` and the helpers below, and never compares sizes. A cost is a sum of terms; a term is an exact
+int coefficient times factors that are not ints ("atoms": symbols, or arrays of a sweep). On int workloads there are
+no atoms, and everything stays exact. In a sweep, terms with the same atoms collapse before any array is touched,
+so that a million points cost a handful of array operations.
+"""
+
+import sys
+
+
+def _like(value):
+    """'int', 'array' or 'symbol'. Looks in sys.modules, and imports nothing to test for a type."""
+    if isinstance(value, int):
+        return "int"
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic, float)):
+        return "array"
+    return "array" if hasattr(value, "__array_ufunc__") or isinstance(value, float) else "symbol"
+
+
+def monomial(*sizes):
+    """The product of sizes as (int coefficient, tuple of atoms).
+
+    >>> monomial(2, 3, 5)
+    (30, ())
+    """
+    coefficient, atoms = 1, ()
+    for size in sizes:
+        if type(size) is int:
+            coefficient *= size
+        else:
+            atoms += (size,)
+    return coefficient, atoms
+
+
+def times(term, *sizes):
+    """A term multiplied by further sizes."""
+    coefficient, atoms = monomial(*sizes)
+    return term[0] * coefficient, term[1] + atoms
+
+
+class Sum:
+    """A sum of terms, collected by their atoms; exact in its coefficients.
+
+    >>> total = Sum()
+    >>> total.add((6, ())); total.add((10**20, ()))
+    >>> total.value()
+    100000000000000000006
+    """
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms=()):
+        self.terms = {}
+        for term in terms:
+            self.add(term)
+
+    def add(self, term, factor=1):
+        """Add `factor` (an int) times a term."""
+        coefficient, atoms = term
+        key = tuple(sorted(map(id, atoms))) if atoms else ()
+        held = self.terms.get(key)
+        self.terms[key] = (coefficient * factor if held is None else held[0] + coefficient * factor, atoms)
+
+    def update(self, other):
+        """Add another Sum."""
+        for term in other.terms.values():
+            self.add(term)
+        return self
+
+    def value(self):
+        """The sum as one number: int, float array or SymPy expression."""
+        total = 0
+        for coefficient, atoms in self.terms.values():
+            if coefficient:
+                total = total + value((coefficient, atoms))
+        return total
+
+
+def value(term):
+    """A term as one number."""
+    coefficient, atoms = term
+    if not atoms:
+        return coefficient
+    product = atoms[0]
+    for atom in atoms[1:]:
+        product = product * atom
+    if coefficient == 1:
+        return product
+    # NumPy would turn an int beyond 64 bits into an object array
+    return (float(coefficient) if _like(product) == "array" else coefficient) * product
+
+
+def minimum(a, b):
+    """The smaller of two sizes.
+
+    >>> minimum(3, 5)
+    3
+    """
+    kinds = _like(a), _like(b)
+    if kinds == ("int", "int"):
+        return min(a, b)
+    if "symbol" in kinds:
+        import sympy
+
+        return sympy.Min(a, b)
+    import numpy
+
+    return numpy.minimum(a, b)
+
+
+def maximum(a, b):
+    """The larger of two sizes."""
+    kinds = _like(a), _like(b)
+    if kinds == ("int", "int"):
+        return max(a, b)
+    if "symbol" in kinds:
+        import sympy
+
+        return sympy.Max(a, b)
+    import numpy
+
+    return numpy.maximum(a, b)
+
+
+def exact_div(a, b):
+    """a / b where b (an int) is known to divide a.
+
+    >>> exact_div(12, 4)
+    3
+    """
+    kind = _like(a)
+    if kind == "int":
+        quotient, rest = divmod(a, b)
+        if rest:
+            raise ArithmeticError(f"{b} does not divide {a}")
+        return quotient
+    if kind == "array":
+        return a / b
+    import sympy
+
+    return a / sympy.Integer(b)
+
+
+def ceil_div(a, b):
+    """a / b rounded up, for an int b.
+
+    >>> ceil_div(33, 32)
+    2
+    """
+    if b == 1:
+        return a
+    kind = _like(a)
+    if kind == "int":
+        return -(-a // b)
+    if kind == "array":
+        import numpy
+
+        return numpy.ceil(a / b)
+    import sympy
+
+    return sympy.ceiling(a / sympy.Integer(b))
+
+
+def seen(n, window=None):
+    """(query, key) pairs among the first n positions when each query sees itself and up to window - 1 before it.
+
+    >>> seen(4), seen(4, window=2)
+    (10, 7)
+    """
+    m = n if window is None else minimum(n, window)
+    triangle = exact_div(m * (m + 1), 2)
+    return triangle if window is None else triangle + (n - m) * window
+
+
+def causal_pairs(past, new, window=None):
+    """Allowed (query, key) pairs of `new` queries that follow `past` tokens.
+
+    >>> causal_pairs(0, 4), causal_pairs(10, 1), causal_pairs(10, 1, window=4)
+    (10, 11, 4)
+    """
+    return seen(past + new, window) - seen(past, window)

@@ -1,0 +1,303 @@
+"""The recorder: a forward pass calls its methods, and a trace of what happened comes out.
+
+Run on sizes alone it records costs; with data (`data=`, see reference.py) it also computes, by the same calls. Axes are
+single letters with one meaning everywhere: B batch, T new tokens, S keys attended, D d_model, F d_ff, K kv heads, R query
+heads per kv head, H head size, V vocabulary, J rows of a position table.
+"""
+
+import contextlib
+
+from .numbers import causal_pairs, monomial, times
+from .primitives import PRIMITIVES
+from .trace import Array, Group, Mask, Op, State, Trace
+
+_PARSED = {}  # equation -> (axes of a, of b, of the result, all distinct axes, is a contraction)
+
+
+def _parse(equation):
+    found = _PARSED.get(equation)
+    if found is None:
+        inputs, _, result = equation.partition("->")
+        a, _, b = inputs.partition(",")
+        every = "".join(dict.fromkeys(a + b))
+        if set(result) - set(every) or any(len(set(axes)) != len(axes) for axes in (a, b, result)):
+            raise ValueError(f"equation {equation!r}: result axes must come from the operands, each once")
+        lost = [axis for axis in every if axis not in result]
+        alone = [axis for axis in lost if axis not in a or axis not in b]
+        if alone:
+            raise ValueError(f"equation {equation!r}: {alone[0]} is summed over one operand only")
+        found = _PARSED[equation] = (a, b, result, every, bool(lost))
+    return found
+
+
+class Ops:
+    """Records one forward pass of `new` tokens for `batch` sequences whose caches hold `past` tokens.
+
+    batch, new, past: int, SymPy symbol or float array. unroll: trace every layer by itself. options: the conventions
+    that change the computation (fuse_projections, mla, ...). data: None for a run on sizes, else what computes
+    (see reference.py): weights by path, states by path, and a stand-in for NumPy.
+    """
+
+    def __init__(self, batch, new, past=0, unroll=False, data=None, **options):
+        self.batch, self.new, self.past, self.keys = batch, new, past, past + new
+        self.trace = Trace(batch, new, past)
+        self.unroll, self.data, self.options = unroll or data is not None, data, options
+        self._path, self._part, self._class = (), ("", ""), None
+        self._group, self._times = None, (1, ())
+        self._masks, self._weights, self._layer = {}, {}, 0
+
+    # Where we are ---------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def inside(self, name, component=None):
+        """Operations in the block belong to `component` and get `name` in their path."""
+        saved = self._path, self._part, self._class
+        self._path += (name,)
+        if component is not None:
+            self._part = component.contraction_part or self._part
+            self._class = component.flop_class or self._class
+        yield
+        self._path, self._part, self._class = saved
+
+    @contextlib.contextmanager
+    def fused(self, name):
+        """Operations in the block form one kernel: intermediates stay on chip. The outermost group counts."""
+        if self._group is not None:
+            yield
+            return
+        self._group = Group("/".join(self._path), name, self._times)
+        yield
+        self._group = None
+
+    def projections(self):
+        """Products of one input: one kernel that reads it once where the workload says so (--fuse-projections)."""
+        return self.fused("projections") if self.options.get("fuse_projections") else contextlib.nullcontext()
+
+    def repeat(self, count, body, x):
+        """x passed through `body` count times: traced once with that multiplicity, or unrolled."""
+        if self.unroll:
+            for _ in range(count):
+                x = body(x)
+            return x
+        saved, self._times = self._times, times(self._times, count)
+        x = body(x)
+        self._times = saved
+        return x
+
+    def layer(self, name, bind, x):
+        """x through one block, which is called by its number when unrolled, else by `name`."""
+        if self.unroll:
+            name = f"layers/{self._layer}"
+            self._layer += 1
+        return bind(name)(x)
+
+    # Records --------------------------------------------------------------------------------------------------------
+
+    def _emit(self, name, inputs, axes, sizes, points=None, masked=None, rows=None, reads=None, role="activation",
+              dtype="activations", mask=None, equation="", touched=None, broadcast=0, base=None, parts=None,
+              writes=True, label=None, **attributes):  # fmt: skip
+        primitive = PRIMITIVES[name]
+        out = Array(axes, sizes, role, dtype, "/".join(self._path), mask, self._group, base, parts)
+        op = Op()
+        op.path = f"{out.path}/{label or name}" if out.path else label or name
+        op.primitive, op.equation = primitive, equation
+        op.cls = primitive.cls if self._class is None or primitive.cls != "elementwise" else self._class
+        op.points, op.masked, op.rows, op.mask = points or (0, ()), masked, rows, None
+        if reads is None:
+            reads = inputs
+            for each in inputs:
+                if each.parts is not None:
+                    reads = [part for array in inputs for part in array.parts or (array,)]
+                    break
+        op.reads, op.writes, op.touched, op.broadcast = reads, (out,) if writes else (), touched, broadcast
+        op.part = self._part[0 if any(array.role == "weight" for array in inputs) else 1]
+        op.group, op.times, op.counted = self._group, self._times, None
+        if self.data is not None:
+            if equation:
+                attributes["equation"] = equation
+            out.data, op.counted = self.data.compute(primitive, [array.data for array in inputs], attributes)
+            if out.data.shape != tuple(sizes):
+                raise AssertionError(f"{op.path}: shape {out.data.shape} computed, {sizes} predicted")
+        self.trace.ops.append(op)
+        return out
+
+    def weight(self, component, path, name, spec):
+        """The weight `name` of a component as an array; `spec` as "D->KRH": input axes, output axes."""
+        key = path + "/" + name
+        found = self._weights.get(key)
+        if found is None:
+            axes = spec.replace("->", "").replace("|", "")
+            size_of = component.axes()
+            sizes = tuple([size_of[axis] for axis in axes])
+            found = self._weights[key] = Array(axes, sizes, "weight", "weights", key, blocks=_inputs(spec))
+            if self.data is not None:
+                found.data = self.data.weight(key, axes, sizes)
+        return found
+
+    # Products -------------------------------------------------------------------------------------------------------
+
+    def einsum(self, equation, a, b, mask=None, name=None):
+        """The product of two arrays by axis names. `mask`: of its T x S points only the allowed pairs matter.
+
+        It is called `name` in the trace; a product with a weight is called as that.
+        """
+        a_axes, b_axes, result, every, contracts = _parse(equation)
+        if a.axes != a_axes or b.axes != b_axes:
+            raise ValueError(f"equation {equation!r} was given axes {a.axes!r} and {b.axes!r}")
+        size_of = dict(zip(a_axes, a.sizes))
+        for axis, size in zip(b_axes, b.sizes):
+            if size_of.setdefault(axis, size) is not size and size_of[axis] != size:
+                raise ValueError(f"equation {equation!r}: axis {axis} has sizes {size_of[axis]} and {size}")
+        points = monomial(*[size_of[axis] for axis in every])
+        mask, masked = mask or a.mask or b.mask, None
+        if mask is not None:
+            masked = monomial(mask.pairs, *[size_of[axis] for axis in every if axis not in "TS"])
+        sizes = tuple([size_of[axis] for axis in result])
+        out = self._emit("einsum" if contracts else "product", [a, b], result, sizes, points, masked,
+                         mask=mask if "T" in result and "S" in result else None, equation=equation,
+                         label=name or (b.path.rpartition("/")[2] if b.role == "weight" else None))  # fmt: skip
+        self.trace.ops[-1].mask = mask
+        return out
+
+    def linear(self, equation, x, weight, bias=None):
+        """A product with a weight, and its bias if it has one, as one kernel."""
+        if bias is None:
+            return self.einsum(equation, x, weight)
+        with self.fused(weight.path.rpartition("/")[2]):
+            return self.add(self.einsum(equation, x, weight), bias)
+
+    # Elementwise ----------------------------------------------------------------------------------------------------
+
+    def apply(self, name, x, **attributes):
+        """An elementwise primitive of one operand: relu, gelu, silu, softcap, ..."""
+        return self._emit(name, [x], x.axes, x.sizes, *_points(x), mask=x.mask, **attributes)
+
+    def add(self, a, b):
+        """a + b, where b may lack axes of a."""
+        return self._binary("add", a, b)
+
+    def multiply(self, a, b):
+        """a * b, where b may lack axes of a."""
+        return self._binary("multiply", a, b)
+
+    def scale(self, x, by):
+        """x times a number."""
+        return self.apply("scale", x, by=by)
+
+    def _binary(self, name, a, b):
+        if b.axes != a.axes:
+            b = self._aligned(b, a.axes)
+        return self._emit(name, [a, b], a.axes, a.sizes, *_points(a), mask=a.mask,
+                          broadcast=0 if b.base.axes == a.axes else 1)  # fmt: skip
+
+    def _aligned(self, array, axes):
+        """A view of the array that broadcasts against `axes`."""
+        missing = set(array.axes) - set(axes)
+        if missing:
+            raise ValueError(f"axes {array.axes!r} do not broadcast to {axes!r}")
+        out = Array(array.axes, array.sizes, array.role, array.dtype, array.path, None, array.group, array.base,
+                    blocks=array.blocks)  # fmt: skip
+        if self.data is not None:
+            order = [array.axes.index(axis) for axis in axes if axis in array.axes]
+            index = tuple(slice(None) if axis in array.axes else None for axis in axes)
+            out.data = array.data.transpose(order)[index]
+        return out
+
+    def softmax(self, x, axis):
+        """Softmax over the last axis; a mask that x carries is applied first."""
+        assert x.axes[-1] == axis, (x.axes, axis)
+        if x.mask is not None:
+            x = self.apply("mask", x, allowed=x.mask.data)
+        return self._emit("softmax", [x], x.axes, x.sizes, *_points(x), rows=monomial(*x.sizes[:-1]), mask=x.mask)
+
+    def norm(self, name, x, *weights, **attributes):
+        """A normalization of the last axis."""
+        return self._emit(name, [x, *weights], x.axes, x.sizes, x.elements(), rows=monomial(*x.sizes[:-1]),
+                          **attributes)  # fmt: skip
+
+    def rotate(self, x, tables):
+        """Rotary positions on (part of) the last axis, H; tables as positions.Rotary makes them."""
+        size = tables.size
+        points = monomial(size, *x.sizes[:-1])
+        attributes = {"cos": None, "sin": None}
+        if self.data is not None:
+            attributes = dict(zip(("cos", "sin"), tables.values(self, x.axes)))
+        return self._emit("rotate", [x], x.axes, x.sizes, points, size=size, interleaved=tables.interleaved,
+                          **attributes)  # fmt: skip
+
+    # Movement -------------------------------------------------------------------------------------------------------
+
+    def gather(self, table, index):
+        """Rows of a table (its first axis) by an index array."""
+        axes, sizes = index.axes + table.axes[1:], index.sizes + table.sizes[1:]
+        return self._emit("gather", [table, index], axes, sizes, touched=index.elements())
+
+    def rows(self, table, axis, start, count):
+        """`count` rows of a table from `start` on, along a new name for its first axis: a view."""
+        take = None
+        if self.data is not None:
+            if start + count > table.sizes[0]:
+                raise self.data.error(f"position {start + count} is beyond the table of {table.sizes[0]} positions")
+            take = slice(start, start + count)
+        return self._emit("view", [table], axis + table.axes[1:], (count,) + table.sizes[1:], reads=(),
+                          role=table.role, dtype=table.dtype, base=table.base, writes=False, take=take)  # fmt: skip
+
+    def last(self, x):
+        """The last position of the axis T: a view."""
+        assert x.axes[:2] == "BT", x.axes
+        sizes = (x.sizes[0], 1) + x.sizes[2:]
+        return self._emit("view", [x], x.axes, sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base,
+                          writes=False, take=(slice(None), slice(-1, None)))  # fmt: skip
+
+    def cast(self, x, dtype):
+        """x stored in another type."""
+        return self._emit("cast", [x], x.axes, x.sizes, mask=x.mask, dtype=dtype)
+
+    # State ----------------------------------------------------------------------------------------------------------
+
+    def append(self, name, x, window=None):
+        """The cache `name` of this layer with x (axes BT...) behind it: axes BS..., S = past + new.
+
+        Writes the new rows only. Whoever reads the result reads the stored rows from the cache, and the new rows.
+        """
+        assert x.axes[:2] == "BT" and window is None
+        axes, key = "BS" + x.axes[2:], "/".join((*self._path, name))
+        sizes, stored = (self.batch, self.keys) + x.sizes[2:], (self.batch, self.past) + x.sizes[2:]
+        rows = Array(x.axes, x.sizes, "cache", "cache", key, group=self._group)
+        fresh = Array(x.axes, x.sizes, "activation", "cache", key, base=rows)
+        held = Array(axes, stored, "cache", "cache", key)
+        inputs = [x]
+        if self.data is not None:
+            held.data = self.data.state(key)
+            inputs = [held, x]
+        out = self._emit("append", inputs, axes, sizes, reads=(x,), role="cache", dtype="cache", base=rows,
+                         parts=(held, fresh), writes=False)  # fmt: skip
+        self.trace.ops[-1].writes = (rows,)
+        self.trace.states[key] = State(key, "cache", "cache", x.sizes[2:], window, self._times)
+        if self.data is not None:
+            self.data.keep(key, out.data)
+        return out
+
+    def causal(self, window=None):
+        """The mask under which each new token sees itself and what came before, `window` keys at most."""
+        found = self._masks.get(window)
+        if found is None:
+            found = self._masks[window] = Mask(causal_pairs(self.past, self.new, window))
+            if self.data is not None:
+                found.data = self.data.causal(self.past, self.new, window)
+        return found
+
+
+def _inputs(spec):
+    """Places of the input axes in a weight's axes: what blocks of a block format tile."""
+    stacked, _, rest = spec.rpartition("|")
+    inputs = rest.partition("->")[0]
+    return tuple(range(len(stacked), len(stacked) + len(inputs)))
+
+
+def _points(x):
+    """(points, masked points) of an operation on every element of x."""
+    if x.mask is None:
+        return x.elements(), None
+    rest = [size for axis, size in zip(x.axes, x.sizes) if axis not in "TS"]
+    return x.elements(), monomial(x.mask.pairs, *rest)

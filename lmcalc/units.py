@@ -1,0 +1,80 @@
+"""Data types, and numbers for people. Inside lmcalc everything is FLOP, byte, second, element."""
+
+from .errors import unknown
+
+# Storage of a dtype: (bytes of a block, values in a block). Blocks run along the last axis of what they tile, for a
+# matrix along its input axis. mxfp4: 32 fp4 values and one 8-bit scale (OCP Microscaling Formats v1.0, sec. 5.2);
+# nvfp4: 16 fp4 values and one fp8 scale (the scale per tensor is not counted); q8_0, q4_0: llama.cpp block formats.
+DTYPES = {
+    "fp64": (8, 1),
+    "fp32": (4, 1),
+    "tf32": (4, 1),  # computed in 19 bits, stored in 32
+    "bf16": (2, 1),
+    "fp16": (2, 1),
+    "fp8": (1, 1),
+    "int8": (1, 1),
+    "int4": (1, 2),
+    "fp4": (1, 2),
+    "mxfp8": (33, 32),
+    "mxfp6": (25, 32),
+    "mxfp4": (17, 32),
+    "nvfp4": (9, 16),
+    "q8_0": (34, 32),
+    "q4_0": (18, 32),
+    "int32": (4, 1),
+    "int64": (8, 1),
+    "bool": (1, 1),
+}
+
+ALIASES = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float": "fp32",
+    "f32": "fp32",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "f16": "fp16",
+    "float8": "fp8",
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
+
+VALUES = tuple(name for name in DTYPES if name not in ("int32", "int64", "bool"))  # what a weight or cache may be
+
+
+def dtype(name, what="dtype"):
+    """The canonical name of a dtype for values.
+
+    >>> dtype("bfloat16")
+    'bf16'
+    """
+    canonical = ALIASES.get(name, name) if isinstance(name, str) else name
+    if not isinstance(canonical, str) or canonical not in VALUES:
+        raise unknown(what, name, VALUES)
+    return canonical
+
+
+def si(number, unit=""):
+    """A number with an SI prefix (k = 1000), three significant digits.
+
+    >>> si(8_030_261_248), si(405.85e9, "B"), si(0.00123, "s"), si(0)
+    ('8.03 G', '406 GB', '1.23 ms', '0 ')
+    """
+    if number == 0:
+        return f"0 {unit}"
+    size = abs(number)
+    for factor, prefix in _PREFIXES:
+        if size >= factor * 0.9995:
+            break
+    scaled = number / factor
+    digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
+    return f"{scaled:.{digits}f} {prefix}{unit}"
+
+
+_PREFIXES = [
+    (1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""),
+    (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"),
+]  # fmt: skip

@@ -1,0 +1,81 @@
+"""What is asked for: sizes, storage types and conventions, checked at one door."""
+
+import operator
+import sys
+
+from .errors import InputError, unknown
+from .record import Frozen
+from .units import dtype
+
+MOST = 2**53  # beyond this floats are not exact
+LEAST = {"batch": 1, "prompt": 1, "past": 0, "context": 0}
+CHOICES = {
+    "mask": ("causal", "full"),
+    "logits": ("last", "all"),
+    "traffic": ("fused", "unfused", "ideal"),
+    "experts": ("expected", "min", "max", "all"),
+    "mla": ("best", "expanded", "absorbed"),
+}
+DTYPES = ("weights", "activations", "cache", "state")
+
+
+class Workload(Frozen):
+    """Sizes (ints, or float64 arrays in a sweep), storage types and conventions of a question."""
+
+    batch: object = 1
+    prompt: object = 2048
+    past: object = 0
+    context: object = 2048
+    weights: str = "bf16"
+    activations: str = "bf16"
+    cache: str = "bf16"
+    state: str = "fp32"
+    mask: str = "causal"
+    logits: str = "last"
+    traffic: str = "fused"
+    experts: str = "expected"
+    mla: str = "best"
+    fuse_projections: bool = False
+
+    def dtypes(self):
+        """{slot: dtype} of the four slots."""
+        return {slot: getattr(self, slot) for slot in DTYPES}
+
+
+def workload(**given):
+    """A checked Workload; InputError says what was given and what is allowed.
+
+    >>> workload(batch=4, weights="float16").weights
+    'fp16'
+    """
+    for name, value in given.items():
+        if name not in Workload._fields:
+            raise unknown("workload option", name, Workload._fields)
+        if name in LEAST:
+            given[name] = size(name, value, LEAST[name])
+        elif name in DTYPES:
+            given[name] = dtype(value, f"dtype for {name}")
+        elif name in CHOICES:
+            if value not in CHOICES[name]:
+                raise InputError(f"{name} = {value!r}; allowed: {', '.join(CHOICES[name])}")
+        elif not isinstance(value, bool):
+            raise InputError(f"{name} = {value!r}; allowed: true or false")
+    return Workload(**given)
+
+
+def size(name, value, least=1):
+    """A workload size: an int, or a float64 array of whole numbers (integer arrays would overflow silently)."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        if value.dtype != numpy.float64:
+            raise InputError(f"{name} is an array of {value.dtype}; allowed: float64 (x.astype(float)), or an integer")
+        if value.size and not (value.min() >= least and value.max() <= MOST and (value == numpy.rint(value)).all()):
+            raise InputError(f"{name} holds values that are not whole numbers from {least} to 2**53")
+        return value
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        whole = None
+    if whole is None or isinstance(value, bool) or not least <= whole <= MOST:
+        raise InputError(f"{name} = {value!r}; allowed: an integer from {least} to 2**53")
+    return whole
