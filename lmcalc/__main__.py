@@ -1,0 +1,5 @@
+"""python -m lmcalc"""
+
+from .cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,103 @@
+"""Models or variants side by side: their reports, and why they differ from the first."""
+
+from ..cards import load
+from ..errors import InputError
+from ..fields import FIELDS
+from .report import report
+
+SCHEMA = "lmcalc.compare/1"
+# what is compared: where it stands in a report
+QUANTITIES = {
+    "params": ("params", "total"),
+    "weights_bytes": ("weights", "bytes"),
+    "cache_bytes": ("cache", "bytes"),
+    "state_bytes": ("cache", "state_bytes"),
+    "prefill_flops": ("prefill", "flops", "total"),
+    "prefill_bytes": ("prefill", "bytes", "total"),
+    "decode_flops": ("decode", "flops", "total"),
+    "decode_bytes": ("decode", "bytes", "total"),
+}
+
+
+def compare(models, variants=(), hardware=(), **options):
+    """{schema, reports, differences}: several models, or variants of one, against the first.
+
+    models: names (anything `load` takes). variants: for each a {field: value} over the first model. A difference names its
+    quantity, gives it by part exactly, and by feature: the fields in which the two differ are changed one after the other
+    in the order of `fields.FIELDS`, steps that no forward can run merged with the next, adding up to the whole.
+
+    >>> data = compare(["llama-3.1-8b"], [{"n_kv_heads": 1}])
+    >>> [(each["from"], each["to"]) for each in data["differences"] if each["quantity"] == "cache_bytes"]
+    [(268435456, 33554432)]
+    """
+    if variants and len(models) != 1:
+        raise InputError(f"variants of one model can be compared, or several models; given: {len(models)} models and variants")
+    if len(models) + len(variants) < 2:
+        raise InputError("one model to compare; allowed: several models, or one and its variants")
+    loaded = [load(model) for model in models]
+    for changes in variants:
+        name = f"{loaded[0].name} " + ",".join(f"{field}={value}" for field, value in changes.items())
+        loaded.append(load(loaded[0], changes).replace(name=name))
+    reports = [report(each, hardware, **options).to_dict() for each in loaded]
+    differences = []
+    for model, data in zip(loaded[1:], reports[1:]):
+        steps = _steps(loaded[0], model, hardware=(), **options)
+        for quantity, path in QUANTITIES.items():
+            if _at(reports[0], path) is not None and _at(data, path) is not None:
+                differences.append(_difference(quantity, path, model.name, reports[0], data, steps))
+    return {"schema": SCHEMA, "reports": reports, "differences": differences}
+
+
+def _at(data, path):
+    for key in path:
+        if data is None:
+            return None
+        data = data[key]
+    return data
+
+
+def _difference(quantity, path, name, base, other, steps):
+    start, end = _at(base, path), _at(other, path)
+    before, after = _parts(base, path), _parts(other, path)
+    by_part = {part: after.get(part, 0) - before.get(part, 0) for part in {**before, **after}}
+    by_feature, reached = [], start
+    for feature, old, new, data in steps:
+        by_feature.append({"feature": feature, "from": old, "to": new, "change": _at(data, path) - reached})
+        reached = _at(data, path)
+    return {"model": name, "quantity": quantity, "from": start, "to": end,
+            "by_part": {part: change for part, change in by_part.items() if change},
+            "by_feature": [each for each in by_feature if each["change"]]}  # fmt: skip
+
+
+def _parts(data, path):
+    """The parts that a quantity is the sum of."""
+    if path[0] == "params":
+        return data["params"]["by_part"]
+    if path[-2:] == ("flops", "total"):
+        flops = data[path[0]]["flops"]
+        return flops["contraction_by_part"] | {name: flops[name] for name in ("normalization", "elementwise")}
+    if path[-2:] == ("bytes", "total"):
+        return {name: value for name, value in data[path[0]]["bytes"].items() if name != "total"}
+    return {path[0]: _at(data, path)}
+
+
+def _steps(base, other, **options):
+    """[(feature, from, to, report)]: the way from one model's fields to the other's, one field at a time."""
+    fields, found, waiting = dict(base.fields), [], []
+    differing = [name for name in FIELDS if base.fields.get(name) != other.fields.get(name)]
+    for name in differing:
+        waiting.append(name)
+        if name in other.fields:
+            fields[name] = other.fields[name]
+        else:
+            fields.pop(name, None)
+        last = name == differing[-1]
+        try:
+            model = other if last else load(base.replace(fields=fields), {"n_layers": fields["n_layers"]})
+        except InputError:
+            continue
+        old = ", ".join(str(base.fields.get(each, "default")) for each in waiting)
+        new = ", ".join(str(other.fields.get(each, "default")) for each in waiting)
+        found.append((", ".join(waiting), old, new, report(model, **options).to_dict()))
+        waiting = []
+    return found

@@ -1,0 +1,1 @@
+"""Rendering: plain data to a screen. Computes nothing."""
