@@ -1,5 +1,7 @@
 """lmcalc: what a language-model architecture costs, exactly."""
 
+import sys
+
 __version__ = "0.1.0"
 
 # name: module that has it; loaded when first used, so that `import lmcalc` costs nothing
@@ -15,6 +17,17 @@ _NAMES = {
     "InputError": "errors",
 }
 __all__ = [*_NAMES, "reference"]
+
+
+class _Package(type(sys)):
+    """This package. Where a file is called as a public name is (hardware, trace), `lmcalc.hardware` stays the function."""
+
+    def __setattr__(self, name, value):
+        if name not in _NAMES or type(value) is not type(sys):  # importing a file sets it as an attribute of its package
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name):

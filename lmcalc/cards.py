@@ -5,7 +5,7 @@ import os
 
 from . import catalogue
 from .errors import InputError, closest
-from .fields import FIELDS
+from .fields import FIELDS, rule
 from .model import Model, build
 
 MOST = 2**40  # a size beyond this is a mistake, and products of sizes must stay finite as floats
@@ -18,20 +18,32 @@ TOP = {
 def load(model, changes=None):
     """The Model that a name, path or dict stands for.
 
-    model: a card's name or alias, or a path to a card (.toml). A Model is returned as it is. changes: {field: value}
-    over the card's own fields. Raises InputError for what is not known or not a model.
+    model: a card's name or alias, a path to a card (.toml), to a Hugging Face config.json or to a folder that holds one, or
+    a dict in that form. A Model is returned as it is. changes: {field: value} over the card's own fields. Raises InputError
+    for what is not known or not a model.
 
     >>> load("llama-3.1-8b").fields["n_kv_heads"]
     8
     """
     if isinstance(model, Model):
         return _changed(model, changes) if changes else model
+    if _is_config(model):
+        from . import huggingface
+
+        return huggingface.load(model, changes)
     card = read(model)
     where = card["where"]
     fields = dict(card["architecture"])
     for name, value in (changes or {}).items():
         fields[name] = check(name, value, "set")
     return _built(card, fields, where if not changes else f"{card['name']} with changed fields")
+
+
+def _is_config(model):
+    if isinstance(model, str | os.PathLike):
+        text = os.fspath(model)
+        return text.endswith(".json") or os.path.isfile(os.path.join(text, "config.json"))
+    return isinstance(model, dict)
 
 
 def _built(card, fields, where):
@@ -78,9 +90,8 @@ def check(name, value, where):
         hint = "closest: " + ", ".join(near) if near else "allowed: " + ", ".join(FIELDS)
         raise InputError(f"{where}.{name} = {value!r}: unknown field; {hint}")
     kind = FIELDS[name][0]
-    if not _KINDS[kind if isinstance(kind, str) else "word"](value, kind):
-        allowed = "one of " + ", ".join(kind) if isinstance(kind, tuple) else _ALLOWED[kind]
-        raise InputError(f"{where}.{name} = {value!r}; allowed: {allowed}")
+    if not is_kind(value, kind):
+        raise InputError(f"{where}.{name} = {value!r}; allowed: {allowed(kind)}")
     if name == "kinds":
         for kind_name, changes in value.items():
             if not isinstance(changes, dict):
@@ -92,16 +103,28 @@ def check(name, value, where):
     return value
 
 
+def is_kind(value, kind):
+    """Whether a value is of a kind of fields.FIELDS."""
+    return _KINDS[kind if isinstance(kind, str) else "word"](value, kind)
+
+
+def allowed(kind):
+    """What a kind of fields.FIELDS allows, in words."""
+    return "one of " + ", ".join(kind) if isinstance(kind, tuple) else _ALLOWED[kind]
+
+
 def _whole(value):
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _finite(value):
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and (abs(value) <= MOST**8 if isinstance(value, int) else math.isfinite(value))
 
 
 _KINDS = {
     "size": lambda value, _: _whole(value) and 1 <= value <= MOST,
+    "size_rule": lambda value, _: _KINDS["size"](value, _) or isinstance(value, str) and rule(value) is not None,
     "count": lambda value, _: _whole(value) and 0 <= value <= MOST,
     "number": lambda value, _: _finite(value),
     "positive": lambda value, _: _finite(value) and value > 0,
@@ -113,6 +136,7 @@ _KINDS = {
 }
 _ALLOWED = {
     "size": "an integer from 1 to 2**40",
+    "size_rule": "an integer from 1 to 2**40, or a multiple of d_model such as 8/3*d_model or 8/3*d_model:256",
     "count": "an integer from 0 to 2**40",
     "number": "a finite number",
     "positive": "a finite number above 0",

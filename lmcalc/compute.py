@@ -20,14 +20,16 @@ class Kernels:
 class Data:
     """The numbers of one forward pass (see ops.Ops, `data`).
 
-    weights: path -> array, a mapping or a function of (path, axes, sizes). tokens: (B, T) ints. states: {path: array} from the
-    pass before; `kept` collects those for the pass after. counting: count what NumPy does (see counting.py).
+    weights: path -> array, a mapping or a function of (path, axes, sizes). tokens: (B, T) ints. states: {path: array}
+    from the pass before; `kept` collects those for the pass after. counting: count what NumPy does (see counting.py).
+    source: (B, M) ints, what an encoder reads. targets: (B, T) ints, the tokens that a loss asks for.
     """
 
     error = InputError
 
-    def __init__(self, weights, tokens, states=None, counting=False):
+    def __init__(self, weights, tokens, states=None, counting=False, source=None, targets=None):
         self.weights, self.tokens, self.states, self.kept = weights, tokens, states or {}, {}
+        self.source, self.targets = source, targets
         self.np, self.counting, self.used = Kernels(), counting, {}
 
     def compute(self, primitive, arrays, attributes):
@@ -48,17 +50,23 @@ class Data:
         self.used[path] = found
         return found
 
-    def state(self, path):
-        """What a layer kept in the pass before, or None."""
-        return self.states.get(path)
+    def state(self, path, tokens=None):
+        """What a layer kept in the pass before, or None; of a cache the last `tokens` rows."""
+        found = self.states.get(path)
+        return found if found is None or tokens is None else found[:, found.shape[1] - tokens :]
 
-    def keep(self, path, array):
-        """Remember a state for the pass after this one."""
-        self.kept[path] = array
+    def keep(self, path, array, window=None):
+        """Remember a state for the pass after this one; of a cache the last `window` rows."""
+        self.kept[path] = array if window is None else array[:, max(array.shape[1] - window, 0) :]
 
-    def causal(self, past, new, window=None):
-        """new x (past + new) booleans: which keys each new token sees."""
-        query, key = numpy.arange(past, past + new)[:, None], numpy.arange(past + new)
+    def positions(self, ops, window=None):
+        """(positions of the new tokens as a column, positions of the keys that a layer of this window holds)."""
+        end = ops.past + ops.new
+        return numpy.arange(ops.past, end)[:, None], numpy.arange(end - ops.span(window)[1], end)
+
+    def causal(self, ops, window=None):
+        """Queries x keys, booleans: which of the keys that a layer holds each new token sees."""
+        query, key = self.positions(ops, window)
         allowed = key <= query
         return allowed if window is None else allowed & (key > query - window)
 

@@ -2,8 +2,8 @@
 
 from . import components
 from .components.base import Bound, Component
-from .errors import InputError
-from .fields import FIELDS
+from .errors import InputError, unknown
+from .fields import FIELDS, resolved
 from .ops import Ops
 from .record import Frozen
 from .trace import Array
@@ -16,8 +16,35 @@ class Run(Frozen):
     items: tuple
 
 
-class Model(Component):
-    """A decoder-only language model.
+class Stack(Component):
+    """Layers, and what lies before and behind them: positions, token types and a norm; a final norm.
+
+    position_bias: a relative bias on attention scores that all layers share (T5).
+    """
+
+    runs: tuple
+    positions: Component = None
+    token_types: Component = None
+    embedding_norm: Component = None
+    position_bias: Component = None
+    final_norm: Component = None
+
+    def forward(self, ops, p, tokens, embed, source=None):
+        """The last hidden state BTD of tokens BT; embed(tokens) looks them up, `source` is for cross attention."""
+        x = embed(tokens)
+        with ops.fused("embedding_sum"):
+            for name in ("positions", "token_types", "embedding_norm"):
+                if getattr(self, name) is not None:
+                    x = getattr(p, name)(x)
+        shared = {} if self.position_bias is None else {"bias": p.position_bias()}
+        if source is not None:
+            shared["source"] = source
+        x = _through(ops, p, self.runs, x, shared)
+        return x if self.final_norm is None else p.final_norm(x)
+
+
+class Model(Stack):
+    """A language model: a token embedding, a stack, a head, and for some an encoder before it.
 
     name, source, family: where it is from. fields: the architecture as a card has it. notes: what a reader must know.
     """
@@ -28,22 +55,25 @@ class Model(Component):
     fields: dict
     notes: tuple
     embedding: Component
-    positions: Component
-    runs: tuple
-    final_norm: Component
     head: Component
+    encoder: Component = None
 
-    def forward(self, ops, p, tokens, logits="last"):
-        """Logits BTV of tokens BT; with logits="last" only the last position goes through the head."""
-        x = p.embedding(tokens)
-        if self.positions is not None:
-            x = p.positions(x)
-        x = _through(ops, self.runs, x)
-        if self.final_norm is not None:
-            x = p.final_norm(x)
-        if logits == "last":
+    def forward(self, ops, p, tokens, logits="last", source=None):
+        """Logits BTV of tokens BT; with logits="last" only the last position goes through the head.
+
+        An encoder reads the tokens `source`; where that is None, cross attention finds what it needs in the cache.
+        An encoder-only model sends all positions through the head.
+        """
+        memory = None if source is None else ops.encode(lambda: p.encoder(source, p.embedding))
+        x = Stack.forward(self, ops, p, tokens, p.embedding, memory)
+        if logits == "last" and not self.bidirectional:
             x = ops.last(x)
         return p.head(x, p.embedding.table if self.head.tied else None)
+
+    @property
+    def bidirectional(self):
+        """An encoder alone: every token sees every other, nothing is kept, nothing is generated."""
+        return self.fields.get("stack") == "encoder"
 
     def declared(self):
         """[(path, component, times)] of every component of the model, for its weights."""
@@ -53,49 +83,73 @@ class Model(Component):
             found.append((path, component, times))
             for name, child in component.children().items():
                 walk(f"{path}/{name}" if path else name, child, times)
+            if isinstance(component, Stack):
+                walk_runs(f"{path}/" if path else "", component.runs, times)
 
-        def walk_runs(runs, times):
+        def walk_runs(path, runs, times):
             for run in runs:
                 for item in run.items:
                     if isinstance(item, Run):
-                        walk_runs([item], times * run.count)
+                        walk_runs(path, [item], times * run.count)
                     else:
-                        walk(item[0], item[1], times * run.count)
+                        walk(path + item[0], item[1], times * run.count)
 
         walk("", self, 1)
-        walk_runs(self.runs, 1)
         return found
 
 
-def _through(ops, runs, x):
+def _through(ops, p, runs, x, shared):
     for run in runs:
 
         def body(x, run=run):
             for item in run.items:
                 if isinstance(item, Run):
-                    x = _through(ops, [item], x)
+                    x = _through(ops, p, [item], x, shared)
                 else:
                     label, block = item
-                    x = ops.layer(label, lambda name, block=block: Bound(ops, block, "", name), x)
+                    x = ops.layer(label, lambda name, x, block=block: p.at(name, block)(x, **shared), x)
             return x
 
         x = ops.repeat(run.count, body, x)
     return x
 
 
-def trace(model, batch, new, past=0, logits="last", unroll=False, data=None, **options):
+def trace(model, batch, new, past=0, logits="last", unroll=False, data=None, source=None, encoded=False, loss=None,
+          **options):  # fmt: skip
     """The forward pass of `new` tokens for each of `batch` sequences whose caches hold `past` tokens, as a Trace.
 
     batch, new, past: ints, SymPy symbols or float arrays. unroll: every layer by itself. options: see `ops.Ops`.
+    source: tokens that the encoder of an encoder-decoder reads (default: as many as `new`). encoded: it ran before, and
+    what cross attention needs of it is in the cache. loss: None, or "cross_entropy" or "z_loss": all positions go
+    through the head, and the output is the mean loss over the batch (see components/loss.py), not the logits.
 
     >>> from lmcalc import load
     >>> len(trace(load("gpt2"), batch=1, new=16).ops)
     34
+    >>> trace(load("gpt2"), batch=1, new=16, loss="z_loss").outputs
+    [Array(, activation)]
     """
-    ops = Ops(batch, new, past, unroll, data, **options)
-    tokens = Array("BT", (batch, new), "index", "int32", "tokens", data=None if data is None else data.tokens)
-    out = model.forward(ops, Bound(ops, model, "", ""), tokens, logits)
-    ops.trace.inputs, ops.trace.outputs = [tokens], [out]
+    if model.bidirectional and not (isinstance(past, int) and past == 0):
+        raise InputError(f"{model.name}: past = {past}; allowed: 0, since an encoder keeps nothing")
+    encoder = model.encoder is not None
+    ops = Ops(batch, new, past, unroll, data, source=new if encoder and source is None else source, **options)
+
+    def ids(name, length):
+        held = None if data is None else getattr(data, name)
+        return Array("BT", (batch, length), "index", "int32", name, data=held)
+
+    inputs = [ids("tokens", new)]
+    if encoder and not encoded:
+        inputs.append(ids("source", ops.source))
+    out = model.forward(ops, Bound(ops, model, "", ""), inputs[0], logits if loss is None else "all", *inputs[1:])
+    if loss is not None:
+        from .components.loss import LOSSES
+
+        if loss not in LOSSES:
+            raise unknown("loss", loss, LOSSES)
+        inputs.append(ids("targets", new))
+        out = Bound(ops, LOSSES[loss], "", "loss")(out, inputs[-1])
+    ops.trace.inputs, ops.trace.outputs = inputs, [out]
     return ops.trace
 
 
@@ -187,20 +241,18 @@ def build(fields, name="model", source="", family="", notes=(), where=None):
     Raises InputError for fields that are missing, that contradict each other, or that no part of the model reads.
     """
     where = where or name
+    fields = resolved(fields, where)
     reader = Fields(fields, where)
-    d_model, vocab_size, positions = reader["d_model"], reader["vocab_size"], None
-    tied = reader.get("tied", False)
-    if reader.get("positions", "rotary") == "learned":
-        from .components.positions import LearnedPositions
-
-        positions = LearnedPositions(d_model, reader["max_positions"])
+    kind = reader.get("stack", "decoder")
     reader.read |= {"max_positions", "dropout", "attention_dropout", "weight_decay"}  # known of any model
-    from .components.embeddings import Head, TokenEmbedding
+    from .components import embeddings
 
-    embedding = TokenEmbedding(vocab_size, d_model, reader.get("embedding_scale"))
-    runs = stacked(reader, reader["n_layers"], _block)
-    model = Model(name, source, family, fields, tuple(notes), embedding, positions, runs,
-                  components.norm(reader, d_model), Head(vocab_size, d_model, tied))  # fmt: skip
+    encoder = None
+    if kind == "encoder_decoder":
+        encoder = Stack(**_stack(reader, reader["n_encoder_layers"], causal=False))
+    body = _stack(reader, reader["n_layers"], causal=kind != "encoder", crossed=encoder is not None)
+    model = Model(name=name, source=source, family=family, fields=fields, notes=tuple(notes), encoder=encoder,
+                  embedding=embeddings.embedding(reader), head=embeddings.head(reader), **body)  # fmt: skip
     for kind, changes in fields.get("kinds", {}).items():
         for each in changes:
             if each not in reader.read:
@@ -212,12 +264,29 @@ def build(fields, name="model", source="", family="", notes=(), where=None):
     return model
 
 
-def _block(reader):
+def _stack(reader, count, causal=True, crossed=False):
+    """What a stack of `count` layers is made of. crossed: its layers attend to an encoder, too."""
+    from .components.positions import stack_positions
+
+    width, parts = reader["d_model"], stack_positions(reader, causal)
+    if reader.get("token_types") is not None:
+        from .components.embeddings import TokenTypes
+
+        parts["token_types"] = TokenTypes(width, reader["token_types"])
+    if reader.get("embedding_norm", False):
+        parts["embedding_norm"] = components.norm(reader, width)
+    if reader.get("final_norm", reader.get("norm_placement", "pre") != "post"):
+        parts["final_norm"] = components.norm(reader, width)
+    return {"runs": stacked(reader, count, lambda fields: _block(fields, causal, crossed)), **parts}
+
+
+def _block(reader, causal, crossed):
     from .components.attention import attention
     from .components.feed_forward import feed_forward
 
-    kind = components.load(components.BLOCKS[reader.get("block", "serial")])
-    width = reader["d_model"]
-    return kind(
-        components.norm(reader, width), attention(reader), components.norm(reader, width), feed_forward(reader)
-    )
+    make, cross = components.load(components.BLOCKS[reader.get("block", "serial")]), None
+    if crossed:
+        from .components.cross_attention import cross_attention
+
+        cross = cross_attention(reader)
+    return make(reader, attention(reader, causal), feed_forward(reader), cross)

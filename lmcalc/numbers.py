@@ -180,4 +180,6 @@ def causal_pairs(past, new, window=None):
     >>> causal_pairs(0, 4), causal_pairs(10, 1), causal_pairs(10, 1, window=4)
     (10, 11, 4)
     """
+    if window is None:
+        return new * past + exact_div(new * (new + 1), 2)
     return seen(past + new, window) - seen(past, window)

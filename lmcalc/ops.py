@@ -7,7 +7,7 @@ heads per kv head, H head size, V vocabulary, J rows of a position table.
 
 import contextlib
 
-from .numbers import causal_pairs, monomial, times
+from .numbers import causal_pairs, minimum, monomial, times
 from .primitives import PRIMITIVES
 from .trace import Array, Group, Mask, Op, State, Trace
 
@@ -38,13 +38,13 @@ class Ops:
     (see reference.py): weights by path, states by path, and a stand-in for NumPy.
     """
 
-    def __init__(self, batch, new, past=0, unroll=False, data=None, **options):
-        self.batch, self.new, self.past, self.keys = batch, new, past, past + new
+    def __init__(self, batch, new, past=0, unroll=False, data=None, source=None, **options):
+        self.batch, self.new, self.past, self.keys, self.source = batch, new, past, past + new, source
         self.trace = Trace(batch, new, past)
         self.unroll, self.data, self.options = unroll or data is not None, data, options
         self._path, self._part, self._class = (), ("", ""), None
         self._group, self._times = None, (1, ())
-        self._masks, self._weights, self._layer = {}, {}, 0
+        self._masks, self._spans, self._weights, self._shared, self._layer = {}, {}, {}, {}, 0
 
     # Where we are ---------------------------------------------------------------------------------------------------
 
@@ -60,18 +60,31 @@ class Ops:
         self._path, self._part, self._class = saved
 
     @contextlib.contextmanager
-    def fused(self, name):
-        """Operations in the block form one kernel: intermediates stay on chip. The outermost group counts."""
+    def fused(self, name, group=None):
+        """Operations in the block form one kernel: intermediates stay on chip. The outermost group counts.
+
+        group: a kernel that was begun before and goes on.
+        """
         if self._group is not None:
             yield
             return
-        self._group = Group("/".join(self._path), name, self._times)
+        self._group = group or Group("/".join(self._path), name, self._times)
         yield
         self._group = None
 
-    def projections(self):
-        """Products of one input: one kernel that reads it once where the workload says so (--fuse-projections)."""
-        return self.fused("projections") if self.options.get("fuse_projections") else contextlib.nullcontext()
+    def projections(self, x=None):
+        """Products of x with weights: one kernel that reads it once, where the workload says so (--fuse-projections).
+
+        It goes on where x is used again: in a parallel layer it holds q, k, v of the attention and up, gate of the ffn.
+        """
+        if not self.options.get("fuse_projections"):
+            return contextlib.nullcontext()
+        if x is None:
+            return self.fused("projections")
+        shared = self._shared.get(id(x))
+        if shared is None:  # x is kept, so that its id stays its own
+            shared = self._shared[id(x)] = x, Group("/".join(self._path), "projections", self._times)
+        return self.fused("projections", shared[1])
 
     def repeat(self, count, body, x):
         """x passed through `body` count times: traced once with that multiplicity, or unrolled."""
@@ -84,12 +97,23 @@ class Ops:
         self._times = saved
         return x
 
-    def layer(self, name, bind, x):
-        """x through one block, which is called by its number when unrolled, else by `name`."""
+    def layer(self, name, call, x):
+        """x through one block, call(name, x); it is called by its number when unrolled, else by `name`."""
+        self._shared = {}
         if self.unroll:
             name = f"layers/{self._layer}"
             self._layer += 1
-        return bind(name)(x)
+        return call(name, x)
+
+    # An encoder -----------------------------------------------------------------------------------------------------
+
+    def encode(self, call):
+        """What an encoder makes of the source tokens (BMD): call() runs it on them, with nothing cached before."""
+        saved = self.new, self.past, self.keys, self._masks, self._spans, self._layer
+        self.new, self.past, self.keys, self._masks, self._spans, self._layer = self.source, 0, self.source, {}, {}, 0
+        x = call()
+        self.new, self.past, self.keys, self._masks, self._spans, self._layer = saved
+        return self.rename(x, "BM" + x.axes[2:])
 
     # Records --------------------------------------------------------------------------------------------------------
 
@@ -107,7 +131,7 @@ class Ops:
             reads = inputs
             for each in inputs:
                 if each.parts is not None:
-                    reads = [part for array in inputs for part in array.parts or (array,)]
+                    reads = [part for each in inputs for part in ((each,) if each.parts is None else each.parts)]
                     break
         op.reads, op.writes, op.touched, op.broadcast = reads, (out,) if writes else (), touched, broadcast
         op.part = self._part[0 if any(array.role == "weight" for array in inputs) else 1]
@@ -155,6 +179,7 @@ class Ops:
         sizes = tuple([size_of[axis] for axis in result])
         out = self._emit("einsum" if contracts else "product", [a, b], result, sizes, points, masked,
                          mask=mask if "T" in result and "S" in result else None, equation=equation,
+                         broadcast=0 if contracts else (len(a_axes) < len(every)) + (len(b_axes) < len(every)),
                          label=name or (b.path.rpartition("/")[2] if b.role == "weight" else None))  # fmt: skip
         self.trace.ops[-1].mask = mask
         return out
@@ -168,13 +193,17 @@ class Ops:
 
     # Elementwise ----------------------------------------------------------------------------------------------------
 
-    def apply(self, name, x, **attributes):
-        """An elementwise primitive of one operand: relu, gelu, silu, softcap, ..."""
-        return self._emit(name, [x], x.axes, x.sizes, *_points(x), mask=x.mask, **attributes)
+    def apply(self, name, x, *others, **attributes):
+        """An elementwise primitive of x: relu, gelu, softcap, ...; further operands broadcast to it as they are."""
+        return self._emit(name, [x, *others], x.axes, x.sizes, *_points(x), mask=x.mask, **attributes)
 
     def add(self, a, b):
         """a + b, where b may lack axes of a."""
         return self._binary("add", a, b)
+
+    def subtract(self, a, b):
+        """a - b, where b may lack axes of a."""
+        return self._binary("subtract", a, b)
 
     def multiply(self, a, b):
         """a * b, where b may lack axes of a."""
@@ -203,17 +232,23 @@ class Ops:
             out.data = array.data.transpose(order)[index]
         return out
 
-    def softmax(self, x, axis):
-        """Softmax over the last axis; a mask that x carries is applied first."""
+    def softmax(self, x, axis, sink=None):
+        """Softmax over the last axis; a mask that x carries is applied first. sink: one more logit for each row."""
         assert x.axes[-1] == axis, (x.axes, axis)
         if x.mask is not None:
             x = self.apply("mask", x, allowed=x.mask.data)
-        return self._emit("softmax", [x], x.axes, x.sizes, *_points(x), rows=monomial(*x.sizes[:-1]), mask=x.mask)
+        name, inputs = ("softmax", [x]) if sink is None else ("softmax_sink", [x, self._aligned(sink, x.axes)])
+        return self._emit(name, inputs, x.axes, x.sizes, *_points(x), rows=monomial(*x.sizes[:-1]), mask=x.mask)
 
-    def norm(self, name, x, *weights, **attributes):
-        """A normalization of the last axis."""
-        return self._emit(name, [x, *weights], x.axes, x.sizes, x.elements(), rows=monomial(*x.sizes[:-1]),
-                          **attributes)  # fmt: skip
+    def norm(self, name, x, *weights, over=1, **attributes):
+        """A normalization over the last axis, or the last `over` axes."""
+        return self._emit(name, [x, *weights], x.axes, x.sizes, x.elements(), rows=monomial(*x.sizes[:-over]),
+                          axis=tuple(range(-over, 0)), **attributes)  # fmt: skip
+
+    def reduce(self, name, x, over=1):
+        """A reduction of the last `over` axes: log_sum_exp, mean."""
+        return self._emit(name, [x], x.axes[:-over], x.sizes[:-over], x.elements(), rows=monomial(*x.sizes[:-over]),
+                          axis=tuple(range(-over, 0)))  # fmt: skip
 
     def rotate(self, x, tables):
         """Rotary positions on (part of) the last axis, H; tables as positions.Rotary makes them."""
@@ -232,6 +267,21 @@ class Ops:
         axes, sizes = index.axes + table.axes[1:], index.sizes + table.sizes[1:]
         return self._emit("gather", [table, index], axes, sizes, touched=index.elements())
 
+    def lookup(self, table, axes, sizes, index):
+        """Rows of a small table, which is read whole, by an index that is made from positions."""
+        return self._emit("gather", [table], axes + table.axes[1:], sizes + table.sizes[1:], index=index)
+
+    def table(self, axes, sizes, values):
+        """An array that is made from positions: it costs nothing, and is read from nowhere."""
+        return Array(axes, sizes, "activation", "activations", "/".join(self._path), parts=(), data=values)
+
+    def pick(self, x, index):
+        """The entry of the last axis that an index (of the axes before it) names."""
+        axes, order = x.axes[-1] + x.axes[:-1], (len(x.axes) - 1, *range(len(x.axes) - 1))
+        first = self._emit("view", [x], axes, (x.sizes[-1], *x.sizes[:-1]), reads=(), role=x.role, dtype=x.dtype,
+                           base=x.base, writes=False, order=order)  # fmt: skip
+        return self._emit("pick", [first, index], x.axes[:-1], x.sizes[:-1], touched=(1, ()))
+
     def rows(self, table, axis, start, count):
         """`count` rows of a table from `start` on, along a new name for its first axis: a view."""
         take = None
@@ -241,6 +291,16 @@ class Ops:
             take = slice(start, start + count)
         return self._emit("view", [table], axis + table.axes[1:], (count,) + table.sizes[1:], reads=(),
                           role=table.role, dtype=table.dtype, base=table.base, writes=False, take=take)  # fmt: skip
+
+    def row(self, table, index):
+        """One row of a table: a view."""
+        return self._emit("view", [table], table.axes[1:], table.sizes[1:], reads=(), role=table.role,
+                          dtype=table.dtype, base=table.base, writes=False, take=index)  # fmt: skip
+
+    def rename(self, x, axes):
+        """The same values under other axis names: a view."""
+        return self._emit("view", [x], axes, x.sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base,
+                          writes=False)  # fmt: skip
 
     def last(self, x):
         """The last position of the axis T: a view."""
@@ -255,28 +315,68 @@ class Ops:
 
     # State ----------------------------------------------------------------------------------------------------------
 
+    def span(self, window=None):
+        """(tokens of the past, all tokens) that a layer still holds: a window keeps those that its next token may see.
+
+        A call of several tokens on a full buffer so has min(past, window - 1) + new keys, not past + new.
+        """
+        found = self._spans.get(window)
+        if found is None:
+            if window is None:
+                found = self.past, self.keys
+            else:
+                held = minimum(self.past, window - 1)
+                found = held, held + self.new
+            self._spans[window] = found
+        return found
+
     def append(self, name, x, window=None):
-        """The cache `name` of this layer with x (axes BT...) behind it: axes BS..., S = past + new.
+        """The cache `name` of this layer with x (axes BT...) behind it: axes BS..., S as `span` says.
 
         Writes the new rows only. Whoever reads the result reads the stored rows from the cache, and the new rows.
         """
-        assert x.axes[:2] == "BT" and window is None
-        axes, key = "BS" + x.axes[2:], "/".join((*self._path, name))
-        sizes, stored = (self.batch, self.keys) + x.sizes[2:], (self.batch, self.past) + x.sizes[2:]
+        assert x.axes[:2] == "BT", x.axes
+        axes, key, (held, keys) = "BS" + x.axes[2:], "/".join((*self._path, name)), self.span(window)
+        sizes, stored = (self.batch, keys) + x.sizes[2:], (self.batch, held) + x.sizes[2:]
         rows = Array(x.axes, x.sizes, "cache", "cache", key, group=self._group)
         fresh = Array(x.axes, x.sizes, "activation", "cache", key, base=rows)
         held = Array(axes, stored, "cache", "cache", key)
         inputs = [x]
         if self.data is not None:
-            held.data = self.data.state(key)
+            held.data = self.data.state(key, stored[1])
             inputs = [held, x]
         out = self._emit("append", inputs, axes, sizes, reads=(x,), role="cache", dtype="cache", base=rows,
                          parts=(held, fresh), writes=False)  # fmt: skip
         self.trace.ops[-1].writes = (rows,)
         self.trace.states[key] = State(key, "cache", "cache", x.sizes[2:], window, self._times)
         if self.data is not None:
-            self.data.keep(key, out.data)
+            self.data.keep(key, out.data, window)
         return out
+
+    def keep(self, name, x):
+        """x (axes BM...), computed once from a source and written to the cache `name` of this layer."""
+        key = "/".join((*self._path, name))
+        rows = Array(x.axes, x.sizes, "cache", "cache", key, group=self._group)
+        fresh = Array(x.axes, x.sizes, "activation", "cache", key, base=rows)
+        out = self._emit("cast", [x], x.axes, x.sizes, role="cache", dtype="cache", base=rows, parts=(fresh,),
+                         writes=False, label="keep")  # fmt: skip
+        self.trace.ops[-1].writes = (rows,)
+        self._remember_source(key, x.sizes[2:], out.data)
+        return out
+
+    def recall(self, name, axes, sizes):
+        """What `keep` wrote in an earlier call: axes BM..., with `sizes` behind those of B and M."""
+        key = "/".join((*self._path, name))
+        out = Array(axes, (self.batch, self.source, *sizes), "cache", "cache", key)
+        if self.data is not None:
+            out.data = self.data.states[key]
+        self._remember_source(key, sizes, out.data)
+        return out
+
+    def _remember_source(self, key, sizes, data):
+        self.trace.states[key] = State(key, "cache", "cache", sizes, None, self._times, self.source)
+        if self.data is not None:
+            self.data.kept[key] = data
 
     def causal(self, window=None):
         """The mask under which each new token sees itself and what came before, `window` keys at most."""
@@ -284,7 +384,7 @@ class Ops:
         if found is None:
             found = self._masks[window] = Mask(causal_pairs(self.past, self.new, window))
             if self.data is not None:
-                found.data = self.data.causal(self.past, self.new, window)
+                found.data = self.data.causal(self, window)
         return found
 
 

@@ -5,6 +5,7 @@ one FLOP, a reduction costs its input size; casts, views, integer and boolean wo
 nothing. `per_element` is counted for each point of the operation (for a contraction: each multiply-add), `per_row` for
 each row that is reduced. `backward` is the same pair for the gradients of all operands, given what `keeps` names:
 "inputs" (activations read), "output", or nothing; a value that can be had from them is computed again and counted.
+The gradient kernels are written out in tests/gradients.py.
 
 A kernel is called as kernel(np, *arrays, **attributes), with whatever stands in for NumPy; operands arrive broadcastable.
 The test of this table runs every kernel on arrays that count what NumPy really does (see counting.py).
@@ -64,6 +65,11 @@ def add(np, a, b):
     return a + b
 
 
+@primitive(ELEMENTWISE, per_element=1, backward=(1, 0))
+def subtract(np, a, b):
+    return a - b
+
+
 @primitive(ELEMENTWISE, per_element=1, keeps="inputs", backward=(2, 0))
 def multiply(np, a, b):
     return a * b
@@ -84,13 +90,13 @@ def relu(np, x):
     return np.maximum(x, 0)
 
 
-@primitive(ELEMENTWISE, per_element=5, keeps="inputs", backward=(14, 0))
+@primitive(ELEMENTWISE, per_element=5, keeps="inputs", backward=(11, 0))
 def gelu(np, x):
     """x * Phi(x), with the error function (Hendrycks and Gimpel 2016, eq. 1)."""
     return x * 0.5 * (np.erf(x * math.sqrt(0.5)) + 1)
 
 
-@primitive(ELEMENTWISE, per_element=9, keeps="inputs", backward=(18, 0))
+@primitive(ELEMENTWISE, per_element=9, keeps="inputs", backward=(16, 0))
 def gelu_tanh(np, x):
     """The tanh form of GeLU (Hendrycks and Gimpel 2016, sec. 2)."""
     return x * 0.5 * (np.tanh((x * x * x * 0.044715 + x) * math.sqrt(2 / math.pi)) + 1)
@@ -100,6 +106,67 @@ def gelu_tanh(np, x):
 def silu(np, x):
     """x * sigmoid(x) (Elfwing et al. 2017; Swish with beta 1)."""
     return x / (np.exp(-x) + 1)
+
+
+@primitive(ELEMENTWISE, per_element=2, keeps="inputs", backward=(3, 0))
+def relu2(np, x):
+    """max(x, 0)**2 (So et al. 2021, Primer, sec. 4)."""
+    kept = np.maximum(x, 0)
+    return kept * kept
+
+
+@primitive(ELEMENTWISE, per_element=4, keeps="output", backward=(4, 0))
+def elu(np, x):
+    """x above 0, exp(x) - 1 below (Clevert et al. 2015, eq. 15, alpha 1)."""
+    return np.maximum(x, 0) + np.expm1(np.minimum(x, 0))
+
+
+@primitive(ELEMENTWISE, per_element=6, keeps="output", backward=(4, 0))
+def selu(np, x):
+    """lambda times x above 0, lambda alpha (exp(x) - 1) below (Klambauer et al. 2017, eq. 2 and 14)."""
+    alpha, factor = 1.6732632423543772, 1.0507009873554805
+    return (np.maximum(x, 0) + np.expm1(np.minimum(x, 0)) * alpha) * factor
+
+
+@primitive(ELEMENTWISE, per_element=10, keeps="inputs", backward=(17, 0))
+def xielu(np, x, positive, negative, beta, eps):
+    """positive x**2 + beta x above 0, negative (exp(x) - 1 - x) + beta x below (Huang and Schlag 2024; Apertus).
+
+    Below 0 the exponent is min(x, eps), as in the published code.
+    """
+    below = (np.expm1(np.minimum(x, eps)) - x) * negative
+    return np.where(x > 0, x * x * positive, below) + x * beta
+
+
+@primitive(ELEMENTWISE, per_element=2, keeps="inputs", backward=(4, 0))
+def softplus(np, x):
+    """log(1 + exp(x))."""
+    return np.log1p(np.exp(x))
+
+
+@primitive(ELEMENTWISE, per_element=4, keeps="output", backward=(3, 0))
+def sigmoid(np, x):
+    """1 / (1 + exp(-x))."""
+    return 1 / (np.exp(-x) + 1)
+
+
+@primitive(ELEMENTWISE, per_element=9, keeps="inputs", backward=(21, 0))
+def clamped_glu(np, gate, up, limit, alpha):
+    """gate sigmoid(alpha gate) (up + 1), gate clamped above at limit and up to +-limit (gpt-oss)."""
+    gate, up = np.minimum(gate, limit), np.maximum(np.minimum(up, limit), -limit)
+    return gate / (np.exp(gate * -alpha) + 1) * (up + 1)
+
+
+@primitive(ELEMENTWISE, per_element=3, keeps="output", backward=(4, 0))
+def softcap(np, x, cap):
+    """cap * tanh(x / cap) (Gemma 2, sec. 2)."""
+    return np.tanh(x * (1 / cap)) * cap
+
+
+@primitive(ELEMENTWISE, per_element=2, keeps="output", backward=(3, 0))
+def clip(np, x, by):
+    """x between -by and by (clip_qkv of MPT, OLMo and DBRX)."""
+    return np.minimum(np.maximum(x, -by), by)
 
 
 @primitive(ELEMENTWISE, per_element=1)
@@ -121,7 +188,7 @@ def rotate(np, x, cos, sin, size, interleaved):
     return turned if size == x.shape[-1] else np.concatenate((turned, x[..., size:]), axis=-1)
 
 
-# Normalization: the last axis is the row ---------------------------------------------------------------------------
+# Normalization: the last axis (norms: all of `axis`) is the row ----------------------------------------------------
 
 
 @primitive(NORMALIZATION, per_element=5, keeps="output", backward=(4, 0))
@@ -131,19 +198,62 @@ def softmax(np, x):
     return e / np.sum(e, axis=-1, keepdims=True)
 
 
-@primitive(NORMALIZATION, per_element=4, per_row=4, keeps="inputs", backward=(11, 7))
-def rms_norm(np, x, weight, eps):
+@primitive(NORMALIZATION, per_element=5, per_row=4, keeps="output", backward=(5, 3))
+def softmax_sink(np, x, sink):
+    """Softmax with one more logit a row, which takes part in the sum only (gpt-oss)."""
+    highest = np.maximum(np.max(x, axis=-1, keepdims=True), sink)
+    e = np.exp(x - highest)
+    return e / (np.sum(e, axis=-1, keepdims=True) + np.exp(sink - highest))
+
+
+@primitive(NORMALIZATION, per_element=4, per_row=4, keeps="inputs", backward=(11, 5))
+def rms_norm(np, x, weight, eps, axis=-1):
     """x / sqrt(mean(x**2) + eps) * weight (Zhang and Sennrich 2019, eq. 4)."""
-    mean = np.sum(x * x, axis=-1, keepdims=True) / x.shape[-1]
-    return x * (1 / np.sqrt(mean + eps)) * weight
+    return x * (1 / np.sqrt(_mean(np, x * x, axis) + eps)) * weight
 
 
-@primitive(NORMALIZATION, per_element=7, per_row=5, keeps="inputs", backward=(16, 10))
-def layer_norm(np, x, weight, bias, eps):
+@primitive(NORMALIZATION, per_element=3, per_row=4, keeps="inputs", backward=(8, 5))
+def l2_norm(np, x, eps, axis=-1):
+    """x / sqrt(mean(x**2) + eps): RMSNorm without a weight (queries and keys of Llama 4)."""
+    return x * (1 / np.sqrt(_mean(np, x * x, axis) + eps))
+
+
+@primitive(NORMALIZATION, per_element=7, per_row=5, keeps="inputs", backward=(16, 7))
+def layer_norm(np, x, weight, bias, eps, axis=-1):
     """(x - mean) / sqrt(variance + eps) * weight + bias (Ba et al. 2016, eq. 4)."""
-    x = x - np.sum(x, axis=-1, keepdims=True) / x.shape[-1]
-    variance = np.sum(x * x, axis=-1, keepdims=True) / x.shape[-1]
-    return x * (1 / np.sqrt(variance + eps)) * weight + bias
+    x = x - _mean(np, x, axis)
+    return x * (1 / np.sqrt(_mean(np, x * x, axis) + eps)) * weight + bias
+
+
+def _mean(np, x, axis):
+    total = np.sum(x, axis=axis, keepdims=True)
+    return total / (x.size // total.size)
+
+
+@primitive(NORMALIZATION, per_element=6, per_row=5, keeps="inputs", backward=(15, 7))
+def layer_norm_no_bias(np, x, weight, eps, axis=-1):
+    """(x - mean) / sqrt(variance + eps) * weight."""
+    x = x - _mean(np, x, axis)
+    return x * (1 / np.sqrt(_mean(np, x * x, axis) + eps)) * weight
+
+
+@primitive(NORMALIZATION, per_element=5, per_row=5, keeps="inputs", backward=(12, 7))
+def layer_norm_plain(np, x, eps, axis=-1):
+    """(x - mean) / sqrt(variance + eps)."""
+    x = x - _mean(np, x, axis)
+    return x * (1 / np.sqrt(_mean(np, x * x, axis) + eps))
+
+
+@primitive(NORMALIZATION, per_element=4, per_row=2, keeps="inputs", backward=(5, 1))
+def log_sum_exp(np, x, axis=(-1,)):
+    """log(sum(exp(x))), with the maximum taken out: maximum, difference, exponential, sum; logarithm and sum a row."""
+    highest = np.max(x, axis=axis, keepdims=True)
+    return np.log(np.sum(np.exp(x - highest), axis=axis)) + np.squeeze(highest, axis)
+
+
+@primitive(NORMALIZATION, per_element=1, per_row=1, backward=(0, 1))
+def mean(np, x, axis=(-1,)):
+    return np.sum(x, axis=axis) / math.prod(x.shape[each] for each in axis)
 
 
 # Movement: nothing is computed, but bytes may move ---------------------------------------------------------------
@@ -155,6 +265,12 @@ def gather(np, table, index):
     return np.take(table, index, axis=0)
 
 
+@primitive(MOVEMENT, keeps="index")
+def pick(np, x, index):
+    """The entry of the first axis that the index names, for each place of the others."""
+    return np.take_along_axis(x, index[None], axis=0)[0]
+
+
 @primitive(MOVEMENT)
 def view(np, x, take=None, order=None, shape=None):
     """Part of an axis, another order of the axes, or axes split and merged: costs nothing."""
@@ -163,6 +279,12 @@ def view(np, x, take=None, order=None, shape=None):
     if order is not None:
         x = np.transpose(x, order)
     return x if shape is None else np.reshape(x, shape)
+
+
+@primitive(MOVEMENT)
+def relative_shift(np, x, index):
+    """Scores by distance put where the keys at those distances are (Dai et al. 2019, appendix B)."""
+    return np.take_along_axis(x, np.broadcast_to(index, x.shape), axis=-1)
 
 
 @primitive(MOVEMENT)

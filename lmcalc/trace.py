@@ -56,14 +56,15 @@ class State:
     """What a layer keeps from one call to the next.
 
     sizes: of what one token of one sequence adds (kind "cache"), or of the whole for one sequence (kind "state").
-    window: most tokens held, or None. dtype: whose storage type it has.
+    window: most tokens held, or None. dtype: whose storage type it has. source: where it holds the tokens of an encoder
+    and not those of the context, how many these are.
     """
 
-    __slots__ = ("path", "kind", "dtype", "sizes", "window", "times")
+    __slots__ = ("path", "kind", "dtype", "sizes", "window", "times", "source")
 
-    def __init__(self, path, kind, dtype, sizes, window, times):
+    def __init__(self, path, kind, dtype, sizes, window, times, source=None):
         self.path, self.kind, self.dtype, self.sizes = path, kind, dtype, sizes
-        self.window, self.times = window, times
+        self.window, self.times, self.source = window, times, source
 
 
 class Op:

@@ -10,8 +10,15 @@ NORMS = {
     "rmsnorm": ("norms", "RMSNorm"),
     "rmsnorm_plus_one": ("norms", "RMSNormPlusOne"),
     "layernorm": ("norms", "LayerNorm"),
+    "layernorm_no_bias": ("norms", "LayerNormNoBias"),
+    "layernorm_plain": ("norms", "LayerNormPlain"),
+    "layernorm_plus_one": ("norms", "LayerNormPlusOne"),
 }
-BLOCKS = {"serial": ("blocks", "PreNormBlock")}
+BLOCKS = {
+    "serial": ("blocks", "serial"),
+    "parallel": ("blocks", "parallel"),
+    "parallel_two_norms": ("blocks", "parallel"),
+}
 
 
 def load(entry):

@@ -51,6 +51,10 @@ class Bound:
         child = getattr(self._component, name)
         return Bound(self._ops, child, self._path, name)
 
+    def at(self, name, component):
+        """A component inside this one that is not one of its fields: a layer of a stack."""
+        return Bound(self._ops, component, self._path, name)
+
     def get(self, name):
         """The weight, or None where this component has none of that name (a bias that is not there)."""
         return getattr(self, name) if name in self._specs else None

@@ -2,16 +2,23 @@
 
 from .base import Component
 
-# name on a card: (elementwise primitive, gated)
+# name on a card: (elementwise primitive, gated); LiGLU gates with the product itself
 KINDS = {
     "relu": ("relu", False),
+    "relu2": ("relu2", False),
     "gelu": ("gelu", False),
     "gelu_tanh": ("gelu_tanh", False),
     "silu": ("silu", False),
+    "elu": ("elu", False),
+    "selu": ("selu", False),
+    "xielu": ("xielu", False),
+    "glu": ("sigmoid", True),
     "reglu": ("relu", True),
     "geglu": ("gelu", True),
     "geglu_tanh": ("gelu_tanh", True),
     "swiglu": ("silu", True),
+    "liglu": (None, True),
+    "swiglu_clamped": ("clamped_glu", True),
 }
 
 
@@ -33,28 +40,76 @@ class FeedForward(Component):
         return {"D": self.d_model, "F": self.d_ff}
 
     def forward(self, ops, p, x):
-        hidden = ops.apply(self.activation, ops.linear("BTD,DF->BTF", x, p.up, p.get("up_bias")))
-        return ops.linear("BTF,FD->BTD", hidden, p.down, p.get("down_bias"))
+        with ops.projections(x):
+            up = ops.linear("BTD,DF->BTF", x, p.up, p.get("up_bias"))
+        return ops.linear("BTF,FD->BTD", self.activated(ops, p, up), p.down, p.get("down_bias"))
+
+    def activated(self, ops, p, up):
+        """What goes into `down`."""
+        return ops.apply(self.activation, up)
+
+
+class XieluFeedForward(FeedForward):
+    """xIELU between two matrices, with two learned numbers (Huang and Schlag 2024; Apertus 2025, sec. 2.1).
+
+    positive = softplus(alpha_p), negative = beta + softplus(alpha_n); beta 0.5 and eps -1e-6 as in the published code.
+    """
+
+    beta: float = 0.5
+    eps: float = -1e-6
+
+    def weights(self):
+        return FeedForward.weights(self) | {"alpha_p": "O", "alpha_n": "O"}
+
+    def axes(self):
+        return FeedForward.axes(self) | {"O": 1}
+
+    def activated(self, ops, p, up):
+        with ops.fused("activation"):
+            positive = ops.apply("softplus", p.alpha_p)
+            negative = ops.apply("shift", ops.apply("softplus", p.alpha_n), by=self.beta)
+            return ops.apply("xielu", up, positive, negative, beta=self.beta, eps=self.eps)
 
 
 class GatedFeedForward(FeedForward):
-    """down(activation(gate(x)) * up(x)): three matrices (Shazeer 2020, eq. 5, 6)."""
+    """down(activation(gate(x)) * up(x)): three matrices (Dauphin et al. 2016; Shazeer 2020, eq. 5, 6)."""
 
     def weights(self):
         biases = {"gate_bias": "F", "up_bias": "F", "down_bias": "D"} if self.bias else {}
         return {"gate": "D->F", "up": "D->F", "down": "F->D"} | biases
 
     def forward(self, ops, p, x):
-        with ops.projections():
+        with ops.projections(x):
             gate = ops.linear("BTD,DF->BTF", x, p.gate, p.get("gate_bias"))
             up = ops.linear("BTD,DF->BTF", x, p.up, p.get("up_bias"))
         with ops.fused("activation"):
-            hidden = ops.multiply(ops.apply(self.activation, gate), up)
+            hidden = self.gated(ops, gate, up)
         return ops.linear("BTF,FD->BTD", hidden, p.down, p.get("down_bias"))
+
+    def gated(self, ops, gate, up):
+        """What goes into `down`."""
+        return ops.multiply(gate if self.activation is None else ops.apply(self.activation, gate), up)
+
+
+class ClampedFeedForward(GatedFeedForward):
+    """down(g sigmoid(alpha g) (u + 1)), gate g at most `limit` and up u within +-limit.
+
+    Source: gpt-oss, https://github.com/openai/gpt-oss, gpt_oss/torch/model.py, `swiglu`: alpha 1.702, limit 7.
+    """
+
+    alpha: float = 1.702
+    limit: float = 7.0
+
+    def gated(self, ops, gate, up):
+        return ops.apply(self.activation, gate, up, limit=self.limit, alpha=self.alpha)
+
+
+SPECIAL = {"xielu": XieluFeedForward, "swiglu_clamped": ClampedFeedForward}
 
 
 def feed_forward(fields):
     """The feed-forward that a card describes."""
-    activation, gated = KINDS[fields.get("ffn", "swiglu")]
-    kind = GatedFeedForward if gated else FeedForward
+    name = fields.get("ffn", "swiglu")
+    activation, gated = KINDS[name]
+    kind = SPECIAL.get(name) or (GatedFeedForward if gated else FeedForward)
     return kind(fields["d_model"], fields["d_ff"], activation, fields.get("ffn_bias", False))

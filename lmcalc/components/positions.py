@@ -1,59 +1,20 @@
-"""How positions enter: rotary angles on queries and keys, or a learned table."""
+"""Positions of a whole stack: vectors added to the embeddings, or a bias on attention scores that its layers share.
 
-import math
+What turns or biases within a layer is in rotary.py and relative.py.
+"""
 
 from .base import Component
 
 
-class Rotary(Component):
-    """Queries and keys turned by angles that grow with their position (Su et al. 2021, eq. 34).
-
-    size: how many entries of a head are turned. interleaved: pairs are neighbours (GPT-J) instead of halves (NeoX).
-    scaling: None or a table; kind "llama3" stretches the low frequencies (Llama 3.1).
-    """
-
-    size: int
-    base: float = 10000.0
-    interleaved: bool = False
-    scaling: dict = None
-
-    def frequencies(self, np):
-        """Angle per position of each pair: (size / 2,)."""
-        frequencies = self.base ** -(np.arange(0, self.size, 2, dtype=np.float64) / self.size)
-        if self.scaling is not None:
-            frequencies = SCALINGS[self.scaling["kind"]](np, frequencies, self.scaling)
-        return frequencies
-
-    def values(self, ops, axes):
-        """cos and sin for the new tokens, shaped to broadcast against `axes` (T first of those they have)."""
-        np = ops.data.np
-        positions = np.arange(ops.past, ops.past + ops.new, dtype=np.float64)
-        angles = positions[:, None] * self.frequencies(np)
-        shape = [1] * (len(axes) - 1) + [self.size // 2]
-        shape[axes.index("T")] = ops.new
-        return np.cos(angles).reshape(shape), np.sin(angles).reshape(shape)
-
-    def forward(self, ops, p, x):
-        return ops.rotate(x, self)
-
-
-def _llama3(np, frequencies, scaling):
-    """Wavelengths beyond the original context are stretched by `factor`, short ones kept, between them a ramp."""
-    turns = scaling["original_max_positions"] * frequencies / (2 * math.pi)
-    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
-    keep = np.clip((turns - low) / (high - low), 0, 1)
-    return frequencies * (keep + (1 - keep) / scaling["factor"])
-
-
-SCALINGS = {"llama3": _llama3}
-SCALING_FIELDS = {"llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_positions")}
-
-
 class LearnedPositions(Component):
-    """A learned vector for each position, added to the embeddings (Gehring et al. 2017; GPT-2)."""
+    """A learned vector for each position, added to the embeddings (Gehring et al. 2017; GPT-2).
+
+    offset: rows of the table before that of the first position (OPT: 2).
+    """
 
     d_model: int
     max_positions: int
+    offset: int = 0
 
     part = "position_embedding"
 
@@ -61,36 +22,51 @@ class LearnedPositions(Component):
         return {"table": "J|D"}
 
     def axes(self):
-        return {"J": self.max_positions, "D": self.d_model}
+        return {"J": self.max_positions + self.offset, "D": self.d_model}
 
     def forward(self, ops, p, x):
-        return ops.add(x, ops.rows(p.table, "T", ops.past, ops.new))
+        return ops.add(x, ops.rows(p.table, "T", ops.past + self.offset, ops.new))
 
 
-def rotary(fields, head_dim):
-    """The rotary positions that a card describes, or None."""
-    if fields.get("positions", "rotary") != "rotary":
-        return None
-    size = head_dim
-    if isinstance(size, int) and size % 2:
-        fields.refuse("head_dim", size, "an even number, since rotary positions turn pairs")
-    return Rotary(size, fields.get("rope_base", 10000.0), False, _scaling(fields))
+class SinusoidalPositions(Component):
+    """Sines and cosines of the position, added to the embeddings (Vaswani et al. 2017, sec. 3.5); the table costs nothing."""
+
+    def forward(self, ops, p, x):
+        table = None
+        if ops.data is not None:
+            table = sinusoids(ops.data.np, ops.data.np.arange(ops.past, ops.past + ops.new), x.size("D"))
+        return ops.apply("shift", x, by=table)
 
 
-def _scaling(fields):
-    table = fields.get("rope_scaling")
-    if table is None:
-        return None
-    kind = table.get("kind")
-    if kind not in SCALINGS:
-        fields.refuse("rope_scaling.kind", kind, "one of " + ", ".join(SCALINGS))
-    needed = SCALING_FIELDS[kind]
-    for name in {**dict.fromkeys(needed), **table}:
-        value = table.get(name)
-        if name == "kind":
-            continue
-        if name not in needed:
-            fields.refuse(f"rope_scaling.{name}", value, "only kind, " + ", ".join(needed))
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-            fields.refuse(f"rope_scaling.{name}", value, "a number above 0")
-    return dict(table)
+def sinusoids(np, positions, width):
+    """sin(pos / 10000**(2i / width)) and its cosine in turns: (positions, width)."""
+    places = np.arange(width)
+    angles = positions[:, None] / 10000.0 ** ((places - places % 2) / width)
+    return np.where(places % 2 == 0, np.sin(angles), np.cos(angles))
+
+
+OF_STACK = {"learned", "sinusoidal", "relative_bias"}  # words of `positions` that concern a stack, not one layer
+
+
+def stack_positions(fields, causal=True):
+    """{name: component} of the positions that a stack has as a whole, as a card describes them."""
+    how = fields.get("positions", "rotary")
+    shared = {"position_buckets", "n_heads", "n_kv_heads"} if how == "relative_bias" else set()
+    for kind, changes in (fields.get("kinds") or {}).items():
+        if changes.get("positions", how) in OF_STACK - {how}:
+            fields.refuse(f"kinds.{kind}.positions", changes["positions"], f"not {', '.join(sorted(OF_STACK))}: these belong to a stack")
+        for name in sorted(shared & set(changes)):
+            if changes[name] != fields.get(name):
+                fields.refuse(f"kinds.{kind}.{name}", changes[name], "the same in all layers, which share one relative bias")
+    if how == "learned":
+        return {"positions": LearnedPositions(fields["d_model"], fields["max_positions"], fields.get("position_offset", 0))}
+    if how == "sinusoidal":
+        return {"positions": SinusoidalPositions()}
+    if how == "relative_bias":
+        from .relative import PositionBias, buckets
+
+        heads = fields["n_heads"]
+        kv_heads = fields.get("n_kv_heads", heads)
+        group = fields.divided("n_heads", heads, "n_kv_heads", kv_heads)
+        return {"position_bias": PositionBias(buckets(fields, causal).buckets, kv_heads, group)}
+    return {}

@@ -22,6 +22,7 @@ TOP = ("name", "aliases", "vendor", "title", "kind", "grade", "source", "notes",
 class Machine(Frozen):
     """One machine. peak, vector: {dtype: FLOP/s} of matrix and vector units, dense; memory: usable bytes; bandwidth: bytes/s.
 
+    Figures that are not public are missing from `peak` and `vector`, or None for `memory`; bandwidth is always known.
     `card` is its file as read, with what else is known of it and where from.
     """
 
@@ -33,7 +34,10 @@ class Machine(Frozen):
     card: dict
 
     def matrix_peak(self, dtype):
-        """(FLOP/s for contractions on this dtype, the dtype whose peak that is); falls back to the next wider listed."""
+        """(FLOP/s for contractions on this dtype, the dtype whose peak that is); falls back to the next wider listed.
+
+        (None, None) where neither matrix nor vector units have a figure for it or a wider one.
+        """
         tried, waiting = [], [dtype]
         while waiting:
             each = waiting.pop(0)
@@ -42,14 +46,14 @@ class Machine(Frozen):
                 if each in peaks:
                     return peaks[each], each
             waiting += [wider for wider in WIDER.get(each, ()) if wider not in tried]
-        raise InputError(f"{self.name}: no peak for {dtype} or wider; it lists {', '.join(self.peak) or 'none'}")
+        return None, None
 
     def vector_peak(self):
-        """(FLOP/s for everything that is not a contraction, dtype): the fp32 rate of the vector units."""
+        """(FLOP/s for everything that is not a contraction, dtype): the fp32 rate of the vector units, (None, None) if unknown."""
         for dtype in ("fp32", "bf16", "fp16", "fp64"):
             if dtype in self.vector:
                 return self.vector[dtype], dtype
-        return self.matrix_peak("fp32")
+        return None, None
 
 
 def machine(name):
@@ -85,20 +89,22 @@ def checked(card, where):
             if dtype not in PEAKS:
                 raise InputError(f"{where}: {table}.{dtype} = {tera!r}; allowed: " + ", ".join(PEAKS))
             peaks[table][dtype] = _scaled(tera, "e12", f"{where}: {table}.{dtype}")
-    if not peaks["peak"] and not peaks["vector"]:
-        raise InputError(f"{where}: [peak] is missing or empty; allowed: TFLOP/s by dtype, " + ", ".join(PEAKS))
     memory = _table(card, "memory", where)
     if "usable_GiB" in memory:
         usable = int(_scaled(memory["usable_GiB"], "", f"{where}: memory.usable_GiB") * 2**30)
+    elif "marketed_GB" in memory:
+        usable = int(_scaled(memory["marketed_GB"], "e9", f"{where}: memory.marketed_GB"))
     else:
-        usable = int(_scaled(memory.get("marketed_GB"), "e9", f"{where}: memory.marketed_GB"))
+        usable = None  # a CPU: as much as is plugged in
     bandwidth = _scaled(memory.get("bandwidth_GBps"), "e9", f"{where}: memory.bandwidth_GBps")
     name = card.get("name", os.path.basename(where)[:-5])
     return Machine(name, peaks["peak"], peaks["vector"], usable, bandwidth, card)
 
 
 def _table(card, key, where):
-    table = card.get(key, {})
+    if key not in card:
+        raise InputError(f"{where}: [{key}] is missing; it may be empty where no figure is public")
+    table = card[key]
     if not isinstance(table, dict):
         raise InputError(f"{where}: {key} = {table!r}; allowed: a table")
     return table

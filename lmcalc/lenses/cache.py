@@ -7,8 +7,8 @@ from ..units import DTYPES
 def cache(trace, batch, context, dtypes):
     """Bytes of a cache without waste after `context` tokens of `batch` sequences.
 
-    bytes: full layers hold all tokens, windowed ones min(context, window). bytes_per_token: growth for one more token of
-    one sequence when all windows are full; bytes_per_token_first: while none is. state_bytes: what does not grow.
+    bytes: full layers hold all tokens, windowed ones min(context, window), cross attention those of the source.
+    bytes_per_token: growth for one more token of one sequence when all windows are full; bytes_per_token_first: while none is. state_bytes: what does not grow.
     """
     held, growing, first, constant = Sum(), Sum(), Sum(), Sum()
     for state in trace.states.values():
@@ -19,6 +19,10 @@ def cache(trace, batch, context, dtypes):
             constant.add((term[0], (*term[1], *monomial(batch)[1])), monomial(batch)[0])
             continue
         tokens = context if state.window is None else minimum(context, state.window)
+        if state.source is not None:  # of an encoder: does not grow
+            tokens = monomial(state.source, batch)
+            held.add((term[0] * tokens[0], term[1] + tokens[1]))
+            continue
         tokens = monomial(tokens, batch)
         held.add((term[0] * tokens[0], term[1] + tokens[1]))
         first.add(term)

@@ -53,10 +53,12 @@ def _edge(repeats, ops, dtypes, readers, at):
     """What crosses the edge of one kernel. Without `readers` everything written is written to memory."""
     count, atoms = repeats
     born = {id(array.base) for op in ops for array in op.writes} if len(ops) > 1 else ()
+    whole = {id(each) for op in ops if op.touched is None for each in op.reads if each is each.base} if born else ()
     read, terms = set(), []
     for op in ops:
         for array in op.reads:
-            if id(array) not in read and id(array.base) not in born:
+            part = array.base is not array and id(array.base) in whole  # of what is read whole anyway
+            if id(array) not in read and id(array.base) not in born and not part:
                 read.add(id(array))
                 rows = op.touched if op.touched is not None and array is op.reads[0] else None
                 size = size_in_bytes(array, dtypes, rows)

@@ -58,7 +58,7 @@ def hardware(name=None):
 
 def machine_row(each):
     """The catalogue's row of one machine, in base units."""
-    card = each.card
+    card, (peak, _) = each.card, each.matrix_peak("bf16")
     return {
         "id": each.name,
         "vendor": card.get("vendor"),
@@ -68,7 +68,7 @@ def machine_row(each):
         "bandwidth": each.bandwidth,
         "peak": each.peak,
         "vector": each.vector,
-        "ridge_bf16": each.matrix_peak("bf16")[0] / each.bandwidth,
+        "ridge_bf16": None if peak is None else peak / each.bandwidth,
         "grade": card.get("grade"),
         "aliases": card.get("aliases", []),
         "source": card.get("source"),

@@ -1,5 +1,7 @@
 """The main question: what does a model cost, and how fast can a machine be at it?"""
 
+from functools import cached_property
+
 from ..cards import load
 from ..errors import InputError
 from ..hardware import machine
@@ -61,12 +63,12 @@ def report(model, hardware=(), set=None, set_hardware=None, **options):
     if set_hardware:
         machines = [changed(each, set_hardware) for each in machines]
     passes = {
-        "prefill": _pass(model, asked, asked.prompt, asked.past),
-        "decode": _pass(model, asked, 1, asked.context),
+        "prefill": Pass(model, asked, asked.prompt, asked.past),
+        "decode": None if model.bidirectional else Pass(model, asked, 1, asked.context, encoded=True),
     }
     by_part = params(model)
     weights = {"bytes": weight_bytes(model, asked.weights)}
-    held = cache(passes["decode"].trace, asked.batch, asked.context, asked.dtypes())
+    held = cache((passes["decode"] or passes["prefill"]).trace, asked.batch, asked.context, asked.dtypes())
     notes = [*model.notes, *CONVENTIONS, *_notes(model, asked)]
     rows = [
         _on(each, passes, asked, weights["bytes"] + held["bytes"] + held["state_bytes"], notes) for each in machines
@@ -85,31 +87,54 @@ def report(model, hardware=(), set=None, set_hardware=None, **options):
         "weights": weights,
         "cache": held,
         "prefill": passes["prefill"].data(),
-        "decode": passes["decode"].data(),
+        "decode": None if passes["decode"] is None else passes["decode"].data(),
         "hardware": rows,
         "notes": notes,
     })  # fmt: skip
 
 
-class _pass:
-    """One phase: its trace, and its costs by kernel."""
+class Pass:
+    """One phase: its trace, and its costs, each read off when first asked for (a sweep asks for few)."""
 
-    def __init__(self, model, asked, new, past):
+    def __init__(self, model, asked, new, past, encoded=False):
         self.asked, self.tokens = asked, new
-        self.trace = trace(model, asked.batch, new, past, asked.logits, fuse_projections=asked.fuse_projections)
-        self.classes, self.parts = flops(self.trace, asked.mask)
-        self.bound_classes = self.classes if asked.mask == "causal" else flops(self.trace, "causal")[0]
-        self.kernels = traffic(self.trace, asked.dtypes(), asked.traffic)
-        self.bytes = _by_category(self.kernels)
-        self.bound_bytes = (
-            self.bytes if asked.traffic == "ideal" else _by_category(traffic(self.trace, asked.dtypes(), "ideal"))
-        )
+        self.trace = trace(model, asked.batch, new, past, asked.logits, source=asked.prompt, encoded=encoded,
+                           fuse_projections=asked.fuse_projections)  # fmt: skip
+
+    @cached_property
+    def flops(self):
+        """({class: FLOPs}, {part: contraction FLOPs}) under the chosen mask."""
+        return flops(self.trace, self.asked.mask)
+
+    @cached_property
+    def bound_classes(self):
+        """{class: FLOPs} that no run can do without."""
+        return self.flops[0] if self.asked.mask == "causal" else flops(self.trace, "causal")[0]
+
+    @cached_property
+    def kernels(self):
+        """[(path, times, operations, terms)] under the chosen traffic convention."""
+        return traffic(self.trace, self.asked.dtypes(), self.asked.traffic)
+
+    @cached_property
+    def bytes(self):
+        """{category: bytes} under the chosen traffic convention."""
+        return _by_category(self.kernels)
+
+    @cached_property
+    def bound_bytes(self):
+        """{category: bytes} that no run can do without."""
+        if self.asked.traffic == "ideal":
+            return self.bytes
+        return _by_category(traffic(self.trace, self.asked.dtypes(), "ideal"))
 
     def data(self):
-        total = _total(self.classes)
+        """The phase's part of the report."""
+        classes, parts = self.flops
+        total = _total(classes)
         moved = _total(self.bytes)
         return {
-            "flops": {"total": total, **self.classes, "contraction_by_part": self.parts},
+            "flops": {"total": total, **classes, "contraction_by_part": parts},
             "bytes": {"total": moved, **self.bytes},
             "intensity": total / moved,
             "by_part": [] if _is_array(moved) else [self._row(*kernel) for kernel in self.kernels if _works(*kernel)],
@@ -164,43 +189,66 @@ def _on(machine, passes, asked, needed, notes):
     """One machine's row of the report."""
     peak, at = machine.matrix_peak(asked.activations)
     vector, vector_at = machine.vector_peak()
-    if at != asked.activations:
+    if peak is None:
+        notes.append(f"{machine.name}: no public peak for {asked.activations} or wider: the bounds leave contractions out.")
+    elif at != asked.activations:
         notes.append(f"{machine.name} lists no peak for {asked.activations}: contractions run at its {at} peak.")
-    if vector_at != "fp32":
+    if vector is None:
+        notes.append(f"{machine.name}: no public vector peak: the bounds leave work other than contractions out.")
+    elif vector_at != "fp32":
         notes.append(f"{machine.name} lists no fp32 vector peak: work other than contractions runs at its {vector_at} peak.")
+    if machine.memory is None:
+        notes.append(f"{machine.name}: its memory size is not given, so nothing is said about fitting.")
     return {
         "id": machine.name,
-        "ridge": peak / machine.bandwidth,
-        "fits": needed <= machine.memory,
+        "ridge": None if peak is None else peak / machine.bandwidth,
+        "fits": None if machine.memory is None else needed <= machine.memory,
         "memory_needed": needed,
         "memory_available": machine.memory,
-        **{name: _bounds(each, machine.bandwidth, peak, vector) for name, each in passes.items()},
+        **{name: each and _times(each, machine.bandwidth, peak, vector) for name, each in passes.items()},
     }
 
 
-def _bounds(each, bandwidth, peak, vector):
-    """Seconds that nothing beats, and those of running kernel by kernel; see INTERFACE for the definitions."""
+def _times(each, *rates):
+    """One phase on one machine."""
+    found = bounds(each, *rates) | by_kernel(each, *rates)
+    return found | {"tokens_per_s": each.asked.batch * each.tokens / found["bound_s"]}
+
+
+def bounds(each, bandwidth, peak, vector):
+    """Seconds that nothing beats, and which side sets them; see INTERFACE for the definitions.
+
+    Where a peak is not public (None) its side is None: the others still bound the time, but without the matrix peak
+    nobody knows which side it is.
+    """
     classes = each.bound_classes
     sides = {
-        "compute": classes["contraction"] / peak,
+        "compute": None if peak is None else classes["contraction"] / peak,
         "memory": _total(each.bound_bytes) / bandwidth,
-        "vector": (classes["normalization"] + classes["elementwise"]) / vector,
+        "vector": None if vector is None else (classes["normalization"] + classes["elementwise"]) / vector,
     }
-    bound = _larger(_larger(sides["compute"], sides["memory"]), sides["vector"])
+    known = {name: seconds for name, seconds in sides.items() if seconds is not None}
+    bound = known["memory"]
+    for seconds in known.values():
+        bound = _larger(bound, seconds)
+    return {
+        "bound_s": bound,
+        "bound_by": None if peak is None else _names(known, bound),
+        **{f"{name}_s": seconds for name, seconds in sides.items()},
+    }
+
+
+def by_kernel(each, bandwidth, peak, vector):
+    """Seconds of running kernel by kernel, the larger side of each or both; None where a peak is not public."""
+    if peak is None or vector is None:
+        return {"roofline_s": None, "serial_s": None}
     roofline = serial = 0
     for _, _, ops, terms in each.kernels:
         classes, moved = each.kernel(ops, terms)
         compute = classes["contraction"] / peak + (classes["normalization"] + classes["elementwise"]) / vector
         memory = _total(moved) / bandwidth
         roofline, serial = roofline + _larger(compute, memory), serial + compute + memory
-    return {
-        "bound_s": bound,
-        "bound_by": _names(sides, bound),
-        **{f"{name}_s": seconds for name, seconds in sides.items()},
-        "roofline_s": roofline,
-        "serial_s": serial,
-        "tokens_per_s": each.asked.batch * each.tokens / bound,
-    }
+    return {"roofline_s": roofline, "serial_s": serial}
 
 
 def _names(sides, bound):
@@ -208,7 +256,10 @@ def _names(sides, bound):
         return next(name for name, seconds in sides.items() if seconds == bound)
     import numpy
 
-    return numpy.select([sides["compute"] == bound, sides["memory"] == bound], ["compute", "memory"], "vector")
+    which = 0
+    for at, seconds in enumerate(sides.values()):
+        which = numpy.where(seconds == bound, at, which)
+    return numpy.array(list(sides), dtype=object)[which]
 
 
 def _notes(model, asked):
@@ -219,7 +270,11 @@ def _notes(model, asked):
         f"Stored as: weights {asked.weights}, activations {asked.activations}, cache {asked.cache}.",
     ]
     longest = model.fields.get("max_positions")
-    for name, length in (("past + prompt", asked.past + asked.prompt), ("context + 1", asked.context + 1)):
+    lengths = {"past + prompt": asked.past + asked.prompt, "context + 1": asked.context + 1}
+    if model.bidirectional:
+        lengths = {"prompt": asked.prompt}
+        found.append("An encoder: all positions go through the head, nothing is cached, and there is no decode.")
+    for name, length in lengths.items():
         if longest is not None and not _is_array(length) and length > longest:
             found.append(f"{name} = {length:,} is beyond the {longest:,} positions that the model was made for.")
     return found

@@ -1,15 +1,15 @@
 """Do the predictions hold? A real forward of a shrunken copy of each model, counted by machine."""
 
 from ..cards import load
-from ..fields import FIELDS
 from ..lenses.cache import cache
 from ..lenses.flops import of_op
 from ..lenses.params import params
-from ..model import build, trace
+from ..model import trace
 from ..numbers import Sum
+from .shrink import shrunk
 
 SCHEMA = "lmcalc.validate/1"
-BATCH, PROMPT, STEPS = 2, 5, (3, 1)
+BATCH, PROMPT, STEPS, SOURCE = 2, 5, (1, 3, 1), 7  # with a window of 6: below it, at it, across it, beyond it
 TOLERANCE = 1e-10  # of the largest logit, in float64
 
 
@@ -29,19 +29,6 @@ def validate(models=None, progress=None):
     return {"schema": SCHEMA, "checks": checks, "failed": sum(not each["ok"] for each in checks)}
 
 
-def shrunk(model):
-    """The model at small sizes: its own structure, all sizes distinct, prime where the structure allows."""
-    fields = dict(model.fields)
-    for name, (_, _, size) in FIELDS.items():
-        if name in fields and size is not None:
-            fields[name] = size
-    heads, kv_heads = model.fields["n_heads"], model.fields.get("n_kv_heads", model.fields["n_heads"])
-    small = 3 if kv_heads > 1 else 1
-    group = 1 if kv_heads == heads else 5
-    fields |= {"n_heads": small * group, "n_kv_heads": small, "head_dim": 14}
-    return build(fields, model.name, model.source, model.family, where=f"{model.name} (shrunk)")
-
-
 def check(model):
     """The checks of one model: [{what, model, predicted, counted, ok}]."""
     import numpy
@@ -54,13 +41,15 @@ def check(model):
         ok = bool(predicted == counted)
         found.append({"what": what, "model": model.name, "predicted": predicted, "counted": counted, "ok": ok})
 
-    length = PROMPT + sum(STEPS)
-    tokens = numpy.random.default_rng(0).integers(0, small.fields["vocab_size"], (BATCH, length))
-    states, past, pieces = {}, 0, []
-    for new in (PROMPT, *STEPS):
-        data = Data(random_weights, tokens[:, past : past + new], states, counting=True)
-        real = trace(small, BATCH, new, past, "all", data=data)
-        predicted = trace(small, BATCH, new, past, "all", unroll=True)
+    steps = (PROMPT,) if small.bidirectional else (PROMPT, *STEPS)
+    length, random = sum(steps), numpy.random.default_rng(0)
+    tokens = random.integers(0, small.fields["vocab_size"], (BATCH, length))
+    source = random.integers(0, small.fields["vocab_size"], (BATCH, SOURCE))
+    states, past, pieces, used = {}, 0, [], {}
+    for new in steps:
+        data = Data(random_weights, tokens[:, past : past + new], states, counting=True, source=source)
+        real = trace(small, BATCH, new, past, "all", data=data, source=SOURCE, encoded=bool(states))
+        predicted = trace(small, BATCH, new, past, "all", unroll=True, source=SOURCE, encoded=bool(states))
         phase = f"{new} tokens onto {past}"
         differ = [
             f"{op.path}: {_full(op)} predicted, {op.counted} counted"
@@ -79,12 +68,14 @@ def check(model):
         pairs = [op for op in real.ops if op.masked is not None and op.cls == "contraction"]
         note(f"pairs allowed by masks, {phase}", sum(op.masked[0] for op in pairs), sum(_allowed(op) for op in pairs))
         states, past = data.kept, past + new
+        used |= data.used
         pieces.append(real.outputs[0].data)
         held = cache(real, BATCH, past, {"cache": "fp64", "state": "fp64"})
         note(f"cache bytes after {past} tokens", held["bytes"] + held["state_bytes"],
              sum(each.nbytes for each in states.values()))  # fmt: skip
-    note("weights", sum(params(small).values()), sum(each.size for each in data.used.values()))
-    whole = trace(small, BATCH, length, 0, "all", data=Data(random_weights, tokens)).outputs[0].data
+    note("weights", sum(params(small).values()), sum(each.size for each in used.values()))
+    data = Data(random_weights, tokens, source=source)
+    whole = trace(small, BATCH, length, 0, "all", data=data, source=SOURCE).outputs[0].data
     error = float(abs(numpy.concatenate(pieces, axis=1) - whole).max() / abs(whole).max())
     found.append({"what": "logits step by step against one pass: largest relative difference", "model": model.name,
                   "predicted": TOLERANCE, "counted": error, "ok": error < TOLERANCE})  # fmt: skip

@@ -1,0 +1,36 @@
+"""Attention of a decoder to an encoder's output, whose keys and values are computed once."""
+
+from .attention import Attention, attention
+
+
+class CrossAttention(Attention):
+    """Queries of x, keys and values of the source: encoder-decoder attention (Vaswani et al. 2017, sec. 3.2.3).
+
+    source: what the encoder made (BMD) when it just ran; None later, when keys and values lie in the cache.
+    """
+
+    def forward(self, ops, p, x, source=None):
+        with ops.projections(x):
+            q = ops.linear("BTD,DKRH->BTKRH", x, p.q, p.get("q_bias"))
+        k, v = self.recalled(ops) if source is None else self.kept(ops, p, source)
+        with ops.fused("core"):
+            mixed = self.mix(ops, p, q, k, v, None, keys="M")
+        return ops.linear("BTKRH,KRHD->BTD", mixed, p.out, p.get("out_bias"))
+
+    def kept(self, ops, p, source):
+        """Keys and values of the source, written to the cache."""
+        with ops.projections(source):
+            k = ops.linear("BMD,DKH->BMKH", source, p.k, p.get("k_bias"))
+            v = ops.linear("BMD,DKH->BMKH", source, p.v, p.get("v_bias"))
+        with ops.fused("cross_cache"):
+            return ops.keep("k", k), ops.keep("v", v)
+
+    def recalled(self, ops):
+        """Keys and values from the cache."""
+        return [ops.recall(name, "BMKH", (self.kv_heads, self.head_dim)) for name in "kv"]
+
+
+def cross_attention(fields):
+    """The cross attention that a card describes: its self attention's shape, without positions."""
+    own = attention(fields.kind("cross", {"positions": "none", "window": None}), causal=False)
+    return CrossAttention(**own.__dict__)

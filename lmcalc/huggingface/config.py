@@ -1,0 +1,79 @@
+"""A config's keys, read one by one: aliases, class defaults, nulls, and what was not read."""
+
+from ..cards import allowed, is_kind
+from ..errors import InputError
+
+
+class Config:
+    """The keys of one object of a config. data: as given; defaults: of its class; where: for errors."""
+
+    def __init__(self, data, defaults, where):
+        self.data, self.defaults, self.where = data, defaults, where
+        self._read, self._inside = {"model_type"}, {}
+
+    def get(self, kind, *keys):
+        """The value under whichever of these keys is given, else the class's default; None for null or nothing.
+
+        kind: as in fields.FIELDS. The keys are other names of one thing: two that differ are refused.
+        """
+        given = [key for key in keys if key in self.data]
+        self._read.update(given)
+        stated = [key for key in given if self.data[key] is not None]
+        if not given:
+            return next((self.defaults[key] for key in keys if key in self.defaults), None)
+        if not stated:
+            return None
+        key, value = stated[0], self.data[stated[0]]
+        for other in stated[1:]:
+            if self.data[other] != value:
+                raise InputError(f"{self.where}: {key} = {value!r} and {other} = {self.data[other]!r} contradict each other")
+        if not is_kind(value, kind):
+            self.refuse(key, value, allowed(kind))
+        return value
+
+    def need(self, kind, *keys):
+        """The same, where neither null nor nothing will do."""
+        value = self.get(kind, *keys)
+        if value is None:
+            key = next((key for key in keys if key in self.data or key in self.defaults), keys[0])
+            self.refuse(key, None, allowed(kind))
+        return value
+
+    def given(self, key):
+        """Whether the config itself has the key, and not as null."""
+        return self.data.get(key) is not None
+
+    def only(self, key, value, why):
+        """Refuse anything but this value: no part of a model computes the other."""
+        self._read.add(key)
+        found = self.data.get(key)
+        if found is not None and found != value:
+            self.refuse(key, found, f"{value!r} ({why})")
+
+    def skip(self, *keys):
+        """These keys say nothing further."""
+        self._read.update(keys)
+
+    def default(self, key):
+        """The class's own object under a key, as a Config, or None."""
+        table = None if key in self.data else self.defaults.get(key)
+        return None if table is None else Config(table, {}, f"{self.where}: {key}")
+
+    def inside(self, key):
+        """The object under a key, as a Config, or None."""
+        table = self.get("table", key)
+        if table is None:
+            return None
+        if key not in self._inside:
+            self._inside[key] = Config(table, self.defaults.get(key) or {}, f"{self.where}: {key}")
+        return self._inside[key]
+
+    def refuse(self, key, value, allowed):
+        """Raise the error for a value that cannot be."""
+        raise InputError(f"{self.where}: {key} = {value!r}; allowed: {allowed}")
+
+    def unread(self):
+        """The keys that nobody asked for, sorted; those of objects inside as "outer.inner"."""
+        return sorted(set(self.data) - self._read) + [
+            f"{key}.{each}" for key, config in self._inside.items() for each in config.unread()
+        ]

@@ -1,0 +1,73 @@
+"""A model at small sizes: its own structure, sizes distinct, prime where the structure allows."""
+
+from ..fields import FIELDS
+from ..model import build
+
+HEAD_DIM, KV_HEADS, GROUPS = 14, (3, 5, 7), (5, 2, 4)
+LENGTHS = ("long_factor", "short_factor")  # of rope_scaling: one number for each pair that is turned
+
+
+def shrunk(model):
+    """The model with small sizes: its own kinds of layers, in its own order, without long repetitions.
+
+    A size that differs between kinds of layers differs in the copy, too, and in the same direction.
+    """
+    fields = dict(model.fields)
+    kinds = {name: dict(changes) for name, changes in fields.get("kinds", {}).items()}
+    _sizes([fields, *kinds.values()])
+    if "n_heads" in fields:
+        _heads(fields, kinds.values())
+    for each in (fields, *kinds.values()):
+        if "rope_scaling" in each:
+            layer = fields | each
+            each["rope_scaling"] = _scaling(each["rope_scaling"], layer.get("rotary_dim") or layer["head_dim"])
+    if kinds:
+        fields["layers"], fields["n_layers"] = _pattern(fields["layers"], model.fields["n_layers"])
+        fields["kinds"] = {name: kinds[name] for name in kinds if name in fields["layers"]}
+    return build(fields, model.name, model.source, model.family, where=f"{model.name} (shrunk)")
+
+
+def _sizes(tables):
+    """Shrinks each field to its size in FIELDS where it is largest, and 2 less for each step down from there."""
+    for name, (_, _, size) in FIELDS.items():
+        if size is None:
+            continue
+        given = sorted({table[name] for table in tables if table.get(name) is not None}, reverse=True)
+        for table in tables:
+            if table.get(name) is not None:
+                table[name] = max(size - 2 * given.index(table[name]), 2 - size % 2)
+
+
+def _heads(fields, kinds):
+    """Shrinks heads and their size: MHA, MQA and GQA stay what they are."""
+    whole, shapes = dict(fields), {}
+    tables = [fields, *(each for each in kinds if {"n_heads", "n_kv_heads", "head_dim"} & set(each))]
+    dims = sorted({(whole | each).get("head_dim") or 0 for each in tables}, reverse=True)
+    for table in tables:
+        layer = whole | table
+        heads, kv_heads = layer["n_heads"], layer.get("n_kv_heads") or layer["n_heads"]
+        at = shapes.setdefault((heads, kv_heads), len(shapes)) % len(GROUPS)
+        small = KV_HEADS[at] if kv_heads > 1 else 1
+        table["head_dim"] = max(HEAD_DIM - 2 * dims.index(layer.get("head_dim") or 0), 8)
+        table |= {"n_heads": small * (1 if kv_heads == heads else GROUPS[at]), "n_kv_heads": small}
+
+
+def _scaling(table, size):
+    table = dict(table)
+    for name in LENGTHS:
+        if name in table:
+            table[name] = (list(table[name]) * size)[: size // 2]
+    return table | ({"turned": min(table["turned"], 4)} if "turned" in table else {})
+
+
+def _pattern(layers, count):
+    """(kinds of layers, number of layers): one period with runs of at most 2, twice where it repeats, and 1 more where it
+    does not come out even."""
+    every = []
+    for entry in layers:
+        times, _, name = entry.rpartition("*")
+        every += [name.strip()] * int(times or 1)
+    every = (every * (count // len(every) + 1))[:count]
+    period = next(p for p in range(1, count + 1) if every == (every[:p] * (count // p + 1))[:count])
+    names = [every[i] for i in range(period) if i < 2 or every[i] != every[i - 1] or every[i] != every[i - 2]]
+    return names, min(count // period, 2) * len(names) + min(count % period, 1)

@@ -1,0 +1,56 @@
+"""Record the defaults of the config classes of transformers: what a config.json that leaves a key out means.
+
+    python tests/record_defaults.py
+
+Needs transformers (5.24 or later; no network). Writes lmcalc/huggingface/defaults.json: for each model_type of
+families.FAMILIES the defaults of the keys that its class declares, but for those that never matter, and what the class
+makes of rotary settings that are not given.
+"""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import transformers
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from lmcalc.huggingface.families import FAMILIES  # noqa: E402
+from lmcalc.huggingface.irrelevant import IRRELEVANT  # noqa: E402
+
+WRITTEN = ROOT / "lmcalc" / "huggingface" / "defaults.json"
+
+
+def defaults(model_type):
+    """{key: default} of the config class of a model_type."""
+    kind = transformers.CONFIG_MAPPING[model_type]
+    found = {}
+    for field in dataclasses.fields(kind):
+        if field.name in IRRELEVANT or field.name.startswith("_") and field.name != "_remove_final_layer_norm":
+            continue
+        if field.default is not dataclasses.MISSING and isinstance(field.default, bool | int | float | str):
+            found[field.name] = field.default
+    return found | rotary(kind())
+
+
+def rotary(config):
+    """The rotary settings of a config that gives none, under the keys of the old form."""
+    table = getattr(config, "rope_parameters", None)
+    if table is None:
+        return {}
+    if "full_attention" in table:
+        full, sliding = table["full_attention"]["rope_theta"], table["sliding_attention"]["rope_theta"]
+        return {"rope_theta": full} | ({} if sliding == full else {"rope_local_base_freq": sliding})
+    if table["rope_type"] != "default":
+        return {"rope_theta": table["rope_theta"], "rope_parameters": table}
+    return {key: table[key] for key in ("rope_theta", "partial_rotary_factor") if key in table}
+
+
+def main():
+    lines = [f"{json.dumps(name)}: {json.dumps(defaults(name))}" for name in sorted(FAMILIES)]
+    WRITTEN.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
