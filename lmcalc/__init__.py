@@ -23,7 +23,9 @@ class _Package(type(sys)):
     """This package. Where a file is called as a public name is (hardware, trace), `lmcalc.hardware` stays the function."""
 
     def __setattr__(self, name, value):
-        if name not in _NAMES or type(value) is not type(sys):  # importing a file sets it as an attribute of its package
+        if name not in _NAMES or type(value) is not type(
+            sys
+        ):  # importing a file sets it as an attribute of its package
             super().__setattr__(name, value)
 
 

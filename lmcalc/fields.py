@@ -3,9 +3,9 @@
 A row is (kind, what it is, size when shrunk). Kinds: "size" (integer of at least 1), "count" (integer of at least 0),
 "number" (finite), "positive" (finite, above 0), "bool", "text", "table" (checked by its component), "list",
 "size_rule" (a size, or text that gives it from d_model, see `rule`), or a tuple of the allowed words. The last entry is
-the size that a field takes in a shrunken copy of a card (`lmcalc validate`): small, all distinct, prime where the structure allows; None keeps the card's own value.
-A component says itself which fields it reads and what they default to; a field that no part of a model reads is an
-error.
+the size that a field takes in a shrunken copy of a card (`lmcalc validate`): small, all distinct, prime where the
+structure allows; None keeps the card's own value. A component says itself which fields it reads and what they default to;
+a field that no part of a model reads is an error.
 """
 
 from .errors import InputError
@@ -25,7 +25,11 @@ FIELDS = {
     "embedding_dim": ("size", "width of the embedding table where it is not d_model (OPT 350M)", 17),
     "token_types": ("size", "rows of a table of token types (BERT)", 2),
     # layers that differ
-    "layers": ("list", "kinds of the layers in order, repeated to n_layers: names of [architecture.kinds], or \"5*name\"", None),
+    "layers": (
+        "list",
+        'kinds of the layers in order, repeated to n_layers: names of [architecture.kinds], or "5*name"',
+        None,
+    ),
     "kinds": ("table", "for each kind of layer the fields in which it differs", None),
     # choices
     "stack": (("decoder", "encoder", "encoder_decoder"), "which stacks the model has", None),

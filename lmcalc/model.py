@@ -125,7 +125,7 @@ def trace(model, batch, new, past=0, logits="last", unroll=False, data=None, sou
 
     >>> from lmcalc import load
     >>> len(trace(load("gpt2"), batch=1, new=16).ops)
-    34
+    30
     >>> trace(load("gpt2"), batch=1, new=16, loss="z_loss").outputs
     [Array(, activation)]
     """
@@ -256,7 +256,8 @@ def build(fields, name="model", source="", family="", notes=(), where=None):
     for kind, changes in fields.get("kinds", {}).items():
         for each in changes:
             if each not in reader.read:
-                raise InputError(f"{where}: kinds.{kind}.{each} = {changes[each]!r}: no part of this model has such a field")
+                given = f"kinds.{kind}.{each} = {changes[each]!r}"
+                raise InputError(f"{where}: {given}: no part of this model has such a field")
     unread = sorted(set(fields) - reader.read)
     if unread:
         given = ", ".join(f"{each} = {fields[each]!r}" for each in unread)

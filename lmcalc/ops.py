@@ -9,6 +9,7 @@ import contextlib
 
 from .numbers import causal_pairs, minimum, monomial, times
 from .primitives import PRIMITIVES
+from .scan import Scans
 from .trace import Array, Group, Mask, Op, State, Trace
 
 _PARSED = {}  # equation -> (axes of a, of b, of the result, all distinct axes, is a contraction)
@@ -30,7 +31,7 @@ def _parse(equation):
     return found
 
 
-class Ops:
+class Ops(Scans):
     """Records one forward pass of `new` tokens for `batch` sequences whose caches hold `past` tokens.
 
     batch, new, past: int, SymPy symbol or float array. unroll: trace every layer by itself. options: the conventions
@@ -122,6 +123,7 @@ class Ops:
               writes=True, label=None, **attributes):  # fmt: skip
         primitive = PRIMITIVES[name]
         out = Array(axes, sizes, role, dtype, "/".join(self._path), mask, self._group, base, parts)
+        out.times = self._times
         op = Op()
         op.path = f"{out.path}/{label or name}" if out.path else label or name
         op.primitive, op.equation = primitive, equation
@@ -154,16 +156,18 @@ class Ops:
             size_of = component.axes()
             sizes = tuple([size_of[axis] for axis in axes])
             found = self._weights[key] = Array(axes, sizes, "weight", "weights", key, blocks=_inputs(spec))
+            found.times = self._times
             if self.data is not None:
                 found.data = self.data.weight(key, axes, sizes)
         return found
 
     # Products -------------------------------------------------------------------------------------------------------
 
-    def einsum(self, equation, a, b, mask=None, name=None):
+    def einsum(self, equation, a, b, mask=None, name=None, part=None):
         """The product of two arrays by axis names. `mask`: of its T x S points only the allowed pairs matter.
 
-        It is called `name` in the trace; a product with a weight is called as that.
+        It is called `name` in the trace; a product with a weight is called as that. part: its heading in
+        `contraction_by_part`, where not the component's.
         """
         a_axes, b_axes, result, every, contracts = _parse(equation)
         if a.axes != a_axes or b.axes != b_axes:
@@ -182,6 +186,8 @@ class Ops:
                          broadcast=0 if contracts else (len(a_axes) < len(every)) + (len(b_axes) < len(every)),
                          label=name or (b.path.rpartition("/")[2] if b.role == "weight" else None))  # fmt: skip
         self.trace.ops[-1].mask = mask
+        if part is not None:
+            self.trace.ops[-1].part = part
         return out
 
     def linear(self, equation, x, weight, bias=None):
@@ -318,16 +324,14 @@ class Ops:
     def span(self, window=None):
         """(tokens of the past, all tokens) that a layer still holds: a window keeps those that its next token may see.
 
-        A call of several tokens on a full buffer so has min(past, window - 1) + new keys, not past + new.
+        So a call of several tokens onto a full buffer has min(past, window - 1) + new keys, and `full` counts that
+        rectangle: it is what eager kernels with a rolling buffer compute (transformers' do).
         """
-        found = self._spans.get(window)
+        found = self._spans.get(_key(window))
         if found is None:
-            if window is None:
-                found = self.past, self.keys
-            else:
-                held = minimum(self.past, window - 1)
-                found = held, held + self.new
-            self._spans[window] = found
+            held = self.past if window is None else minimum(self.past, window - 1)
+            found = held, self.keys if window is None or self.options.get("rectangle") else held + self.new
+            self._spans[_key(window)] = found
         return found
 
     def append(self, name, x, window=None):
@@ -380,9 +384,9 @@ class Ops:
 
     def causal(self, window=None):
         """The mask under which each new token sees itself and what came before, `window` keys at most."""
-        found = self._masks.get(window)
+        found = self._masks.get(_key(window))
         if found is None:
-            found = self._masks[window] = Mask(causal_pairs(self.past, self.new, window))
+            found = self._masks[_key(window)] = Mask(causal_pairs(self.past, self.new, window))
             if self.data is not None:
                 found.data = self.data.causal(self, window)
         return found
@@ -393,6 +397,11 @@ def _inputs(spec):
     stacked, _, rest = spec.rpartition("|")
     inputs = rest.partition("->")[0]
     return tuple(range(len(stacked), len(stacked) + len(inputs)))
+
+
+def _key(size):
+    """What a size is looked up by; an array of a sweep has no hash, and lives as long as its model."""
+    return size if size is None or isinstance(size, int) else id(size)
 
 
 def _points(x):

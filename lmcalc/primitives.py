@@ -297,3 +297,26 @@ def cast(np, x):
 def append(np, old, new):
     """New rows behind those that the cache holds, along the axis of keys."""
     return new if old is None else np.concatenate((old, new), axis=1)
+
+
+# State: what a layer keeps from one call to the next --------------------------------------------------------------
+
+
+@primitive(MOVEMENT)
+def write(np, x):
+    """A state for the pass after."""
+    return x
+
+
+@primitive(MOVEMENT)
+def slide(np, held, x, width):
+    """For each token the window of `width` columns that ends at it."""
+    whole = np.concatenate((held, x), axis=1)
+    return np.stack([whole[:, i : i + x.shape[1]] for i in range(width)], axis=2)
+
+
+@primitive(MOVEMENT)
+def columns(np, held, x, width):
+    """The last `width` columns, for the windows of the pass after."""
+    whole = np.concatenate((held, x), axis=1)
+    return whole[:, whole.shape[1] - width :]

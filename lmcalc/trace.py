@@ -9,17 +9,19 @@ class Array:
     role: weight, activation, cache, state or index. dtype: whose storage type it has (weights, activations, cache,
     state: set by the workload) or a type by name. `base` holds the storage of a view; `parts` are what reading it
     reads (a cache: stored rows and fresh rows). `mask`: only these (query, key) pairs of its points matter. `blocks`:
-    the places of the axes that a block format tiles.
+    the places of the axes that a block format tiles. `times`: in how many copies it is there (of each layer one), None
+    for as many as the operation that reads it.
     """
 
-    __slots__ = ("axes", "sizes", "role", "dtype", "path", "mask", "group", "base", "parts", "blocks", "data")
+    __slots__ = ("axes", "sizes", "role", "dtype", "path", "mask", "group", "base", "parts", "blocks", "data", "times", "whole")
 
     def __init__(self, axes, sizes, role, dtype, path="", mask=None, group=None, base=None, parts=None, blocks=None,
                  data=None):  # fmt: skip
         self.axes, self.sizes, self.role, self.dtype, self.path = axes, sizes, role, dtype, path
         self.mask, self.group, self.parts, self.data = mask, group, parts, data
-        self.base = self if base is None else base
+        self.base, self.whole = self if base is None else base, None
         self.blocks = (len(axes) - 1,) if blocks is None else blocks
+        self.times = None
 
     def size(self, axis):
         """The size of one axis."""

@@ -36,10 +36,15 @@ class Workload(Frozen):
     experts: str = "expected"
     mla: str = "best"
     fuse_projections: bool = False
+    conv: str = None  # columns that convolutions keep: as the cache, unless `state` was given
 
     def dtypes(self):
-        """{slot: dtype} of the four slots."""
+        """{slot: dtype} of the four slots that a user sets."""
         return {slot: getattr(self, slot) for slot in DTYPES}
+
+    def storage(self):
+        """{slot: dtype} of everything that is stored."""
+        return {**self.dtypes(), "conv": self.conv or self.cache}
 
 
 def workload(**given):
@@ -49,8 +54,8 @@ def workload(**given):
     'fp16'
     """
     for name, value in given.items():
-        if name not in Workload._fields:
-            raise unknown("workload option", name, Workload._fields)
+        if name not in Workload._fields[:-1]:
+            raise unknown("workload option", name, Workload._fields[:-1])
         if name in LEAST:
             given[name] = size(name, value, LEAST[name])
         elif name in DTYPES:
@@ -60,7 +65,7 @@ def workload(**given):
                 raise InputError(f"{name} = {value!r}; allowed: {', '.join(CHOICES[name])}")
         elif not isinstance(value, bool):
             raise InputError(f"{name} = {value!r}; allowed: true or false")
-    return Workload(**given)
+    return Workload(**given, conv=given.get("state"))
 
 
 def size(name, value, least=1):

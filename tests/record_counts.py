@@ -155,7 +155,13 @@ def record(config):
         flops[f"decode_ctx{context}"] = products(
             model, input_ids=torch.zeros(1, 1, **tokens), past_key_values=held, use_cache=True
         )[0]
-    return {"class": type(model).__name__, "config": config, "params": parameters(model), "flops": flops, "cache": cache}
+    return {
+        "class": type(model).__name__,
+        "config": config,
+        "params": parameters(model),
+        "flops": flops,
+        "cache": cache,
+    }
 
 
 def main():

@@ -2,9 +2,10 @@
 
     python tests/record_defaults.py
 
-Needs transformers (5.24 or later; no network). Writes lmcalc/huggingface/defaults.json: for each model_type of
-families.FAMILIES the defaults of the keys that its class declares, but for those that never matter, and what the class
-makes of rotary settings that are not given.
+Needs torch and transformers (5.24 or later; no network). For each model_type of families.FAMILIES it writes to
+lmcalc/huggingface/defaults.json the defaults of the keys that its class declares, but for those that never matter, and
+what the class makes of rotary settings that are not given; to tests/recorded/default_parameters.json how many
+parameters the model of such a class has.
 """
 
 import dataclasses
@@ -12,6 +13,7 @@ import json
 import sys
 from pathlib import Path
 
+import torch
 import transformers
 
 ROOT = Path(__file__).parents[1]
@@ -19,7 +21,10 @@ sys.path.insert(0, str(ROOT))
 from lmcalc.huggingface.families import FAMILIES  # noqa: E402
 from lmcalc.huggingface.irrelevant import IRRELEVANT  # noqa: E402
 
-WRITTEN = ROOT / "lmcalc" / "huggingface" / "defaults.json"
+DEFAULTS = ROOT / "lmcalc" / "huggingface" / "defaults.json"
+PARAMETERS = ROOT / "tests" / "recorded" / "default_parameters.json"
+MISSING = {"nemotron": {"num_key_value_heads": 48}}  # what a class cannot do without and has no default for
+KINDS = {"t5": "Seq2SeqLM", "mt5": "Seq2SeqLM", "bert": "MaskedLM"}
 
 
 def defaults(model_type):
@@ -27,7 +32,7 @@ def defaults(model_type):
     kind = transformers.CONFIG_MAPPING[model_type]
     found = {}
     for field in dataclasses.fields(kind):
-        if field.name in IRRELEVANT or field.name.startswith("_") and field.name != "_remove_final_layer_norm":
+        if field.name in IRRELEVANT or (field.name.startswith("_") and field.name != "_remove_final_layer_norm"):
             continue
         if field.default is not dataclasses.MISSING and isinstance(field.default, bool | int | float | str):
             found[field.name] = field.default
@@ -47,9 +52,25 @@ def rotary(config):
     return {key: table[key] for key in ("rope_theta", "partial_rotary_factor") if key in table}
 
 
+def parameters(model_type):
+    """Parameters of the model of a default config, tied ones once; nothing is allocated."""
+    config = transformers.CONFIG_MAPPING[model_type](**MISSING.get(model_type, {}))
+    kind = getattr(transformers, "AutoModelFor" + KINDS.get(model_type, "CausalLM"))
+    with torch.device("meta"):
+        model = kind.from_config(config)
+    model.tie_weights()
+    return sum({id(each): each.numel() for each in model.parameters()}.values())
+
+
+def write(path, values):
+    """One line for each entry."""
+    path.write_text("{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(values[key])}" for key in values) + "\n}\n")
+
+
 def main():
-    lines = [f"{json.dumps(name)}: {json.dumps(defaults(name))}" for name in sorted(FAMILIES)]
-    WRITTEN.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    names = sorted(FAMILIES)
+    write(DEFAULTS, {name: defaults(name) for name in names})
+    write(PARAMETERS, {name: parameters(name) for name in names})
 
 
 if __name__ == "__main__":

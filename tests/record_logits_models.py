@@ -211,7 +211,7 @@ NEMOTRON_H = {
     "moe_shared_expert_intermediate_size": 11,
 }
 LFM2 = {**TINY, "conv_L_cache": 3, "layer_types": ["conv", "full_attention", "conv"], "num_hidden_layers": 3}
-SPARSE_INDEX = {"index_topk": 5, "index_head_dim": 6, "index_n_heads": 3}
+SPARSE_INDEX = {"index_topk": 5, "index_head_dim": 6, "index_n_heads": 4}
 SWITCH = {
     **T5,
     "vocab_size": 40,
@@ -708,7 +708,7 @@ MODELS = {
     "deepseek_v4": (
         "deepseek_v4",
         {
-            **TINY_TYPED,
+            **{k: v for k, v in TINY_TYPED.items() if k != "intermediate_size"},
             "hidden_size": 16,
             "num_key_value_heads": 1,
             "num_hidden_layers": 3,
@@ -723,7 +723,7 @@ MODELS = {
             "q_lora_rank": 10,
             "o_groups": 2,
             "o_lora_rank": 5,
-            "index_n_heads": 3,
+            "index_n_heads": 4,
             "index_head_dim": 6,
             "index_topk": 2,
             "hc_mult": 2,
@@ -778,7 +778,7 @@ MODELS = {
             **TINY,
             **LOCAL_EXPERTS,
             "num_hidden_layers": 3,
-            "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+            "layer_types": ["full_attention", "linear_attention", "linear_attention"],
             "block_size": 4,
             "head_dim": 8,
             "full_attn_alpha_factor": 1.1,
@@ -792,7 +792,7 @@ MODELS = {
     "kimi_linear": (
         "kimi_linear",
         {
-            **{k: v for k, v in TINY.items() if k != "rope_parameters"},
+            **TINY_TYPED,
             **LATENT,
             "num_hidden_layers": 3,
             "q_lora_rank": None,
@@ -858,7 +858,7 @@ MODELS = {
         {
             **TINY,
             **DELTA,
-            "rope_parameters": None,
+            "rope_parameters": {"rope_type": "default", "rope_theta": None},
             "linear_allow_neg_eigval": False,
             "layer_types": ["linear_attention", "full_attention"],
         },
@@ -880,7 +880,7 @@ MODELS = {
     "jamba": (
         "jamba",
         {
-            **{k: v for k, v in TINY.items() if k != "rope_parameters"},
+            **TINY_TYPED,
             "hidden_size": 20,
             "intermediate_size": 12,
             "num_hidden_layers": 4,
@@ -927,8 +927,7 @@ MODELS = {
             **LOCAL_EXPERTS,
             **GRANITE_SCALES,
             "shared_intermediate_size": 12,
-            "num_hidden_layers": 3,
-            "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+            "layer_types": ["linear_attention", "full_attention"],
         },
     ),
     "granitemoehybrid-dense": (
@@ -946,9 +945,17 @@ MODELS = {
     ),
 }
 
-# Unless a model says otherwise: length of prompt and source, new tokens of each cached step, attention code,
+# Unless a model says otherwise: rows, length of prompt and source, new tokens of each cached step, attention code,
 # whether position ids are passed (a class that counts them wrongly without)
-WORKLOAD = {"prompt": 8, "source": 11, "steps": (1, 2, 1), "attention": "eager", "positions": False, "note": ""}
+WORKLOAD = {
+    "batch": 2,
+    "prompt": 8,
+    "source": 11,
+    "steps": (1, 2, 1),
+    "attention": "eager",
+    "positions": False,
+    "note": "",
+}
 WORKLOADS = {
     "falcon-rw": {"attention": "sdpa", "note": "eager attention adds ALiBi twice here; sdpa once"},
     "llama-dynamic": {
@@ -981,17 +988,32 @@ WORKLOADS = {
     "nemotron_h-latent": {"prompt": 10},
     "granitemoehybrid": {"prompt": 10},
     "granitemoehybrid-dense": {"prompt": 10},
+    "minimax": {"prompt": 10},
+    # the class restarts its positions at every call
     "bamba": {"prompt": 10, "positions": True},
-    "minimax": {"prompt": 10, "positions": True},
+    # the class mixes the rows of a batch in cached steps of one token
+    "rwkv": {"batch": 1},
+    "rwkv-rescale": {"batch": 1},
     # classes that start from an empty state when a call with a cache brings more than one token
     "mamba": {"prompt": 10, "steps": (1, 1, 1, 1)},
     "mamba-biases": {"prompt": 10, "steps": (1, 1, 1, 1)},
     "falcon_mamba": {"prompt": 10, "steps": (1, 1, 1, 1)},
     "jamba": {"prompt": 10, "steps": (1, 1, 1, 1)},
-    "recurrent_gemma": {"prompt": 10, "steps": (1, 1, 1, 1), "positions": True},
+    "recurrent_gemma": {"prompt": 10, "steps": (1, 1, 1, 1)},
     "mamba2-limit": {"prompt": 10, "note": "a cached step of one token does not clamp its time step; longer calls do"},
     "switch_transformers-capacity": {"note": "an expert takes 3 tokens a row and call: one forward over all differs"},
 }
 
 
-SEEDS = {}
+SEEDS = {
+    "deepseek_v4": 5,
+    "dots1": 1,
+    "gemma4-moe": 30,
+    "glm_moe_dsa": 3,
+    "hunyuan_v1_moe": 3,
+    "kimi_linear": 4,
+    "lfm2_moe": 2,
+    "mixtral": 4,
+    "qwen3_5-moe": 2,
+    "switch_transformers-capacity": 1,
+}

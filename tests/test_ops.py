@@ -20,7 +20,11 @@ def test_a_contraction_costs_two_a_point_and_a_product_one(ops):
     out = ops.einsum("BTD,DF->BTF", x, w)
     assert (out.axes, out.sizes) == ("BTF", (2, 5, 11))
     contraction = ops.trace.ops[-1]
-    assert (contraction.cls, contraction.points, contraction.primitive.per_element) == ("contraction", (2 * 5 * 7 * 11, ()), 2)
+    assert (contraction.cls, contraction.points, contraction.primitive.per_element) == (
+        "contraction",
+        (2 * 5 * 7 * 11, ()),
+        2,
+    )
     ops.einsum("BTF,F->BTF", out, array("F", 11))
     product = ops.trace.ops[-1]
     assert (product.cls, product.points, product.primitive.per_element) == ("elementwise", (2 * 5 * 11, ()), 1)

@@ -96,7 +96,9 @@ def test_gradients_agree_with_finite_differences(name):
                     value = forward(name, moved, attributes)
                     ends.append(float((numpy.where(numpy.isinf(value), 0, value) * g).sum()))
                 expected[index] = (ends[0] - ends[1]) / (2 * step)
-            numpy.testing.assert_allclose(gradient.astype(float).reshape(expected.shape), expected, rtol=2e-6, atol=2e-8)
+            numpy.testing.assert_allclose(
+                gradient.astype(float).reshape(expected.shape), expected, rtol=2e-6, atol=2e-8
+            )
 
 
 def test_tables_hold_nothing_else():

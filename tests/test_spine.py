@@ -10,6 +10,7 @@ from variants import VARIANTS, fields
 
 import lmcalc
 from lmcalc.components.base import Component
+from lmcalc.components.loss import LOSSES
 from lmcalc.fields import FIELDS
 from lmcalc.lenses.activations import kept
 from lmcalc.lenses.cache import cache
@@ -35,6 +36,7 @@ def moved(t, convention, dtypes=DTYPES):
 
 def readings(model, batch, new, past, unroll=False, source=None):
     """Everything that the lenses read off one forward pass, as one flat dict."""
+    past = 0 if model.bidirectional else past  # an encoder keeps nothing
     t = trace(model, batch, new, past, unroll=unroll, source=source)
     found = {}
     for masked in ("causal", "full"):
@@ -114,8 +116,9 @@ def test_fused_traffic_by_hand(block):
     sums = 2 * (x + x + x)  # stream and branch read, stream written
     shared = x  # the sum of the attention and the norm of the feed-forward are one kernel: its input is at hand
     ffn = 2 * x + 2 * f + (2 * f + f) + (f + x)  # gate, up; silu(gate) * up; down
-    ends = (4 * B * T + 0 * x) / 2 + B * T * D + 2 * x + (x + B * T * V)  # ids, rows of the table, final norm, head
-    same(found["activations"], 2 * (L * (projections + cached + core + out + norms + sums - shared + ffn) + ends))
+    ends = x + 2 * x + (x + B * T * V)  # rows of the table; final norm; head
+    ids = 4 * B * T
+    same(found["activations"], 2 * (L * (projections + cached + core + out + norms + sums - shared + ffn) + ends) + ids)
     same(found["weights"], 2 * (L * (2 * D * K * R * H + 2 * D * K * H + 3 * D * F + 2 * D) + D + V * D + B * T * D))
     same(found["cache_read"], 2 * L * B * P * 2 * K * H)
     same(found["cache_write"], 2 * L * 2 * kv)
@@ -181,7 +184,7 @@ def test_the_variants_hold_every_component():
     found = set()
     for name in VARIANTS:
         found |= {type(component) for _, component, _ in build(fields(name)).declared()}
-    found.add(Stack)
+    found |= {Stack, *(type(loss) for loss in LOSSES.values())}  # a loss: below
 
     def below(kind):
         return {each for sub in kind.__subclasses__() for each in (sub, *below(sub))}
@@ -189,6 +192,16 @@ def test_the_variants_hold_every_component():
     concrete = {each for each in below(Component) if "forward" in vars(each) or "weights" in vars(each)}
     missing = sorted(each.__name__ for each in concrete - found if each.__module__.startswith("lmcalc"))
     assert missing == [], "add a row to tests/variants.py that has it"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_run_on_fresh_symbols(loss):
+    symbols = sympy.symbols("batch new", positive=True, integer=True)
+    model, values = on_symbols("gqa")
+    found = flops(trace(model, *symbols, loss=loss))[0]
+    expected = flops(trace(build(fields("gqa")), 2, 5, loss=loss))[0]
+    for name, number in expected.items():
+        assert sympy.sympify(found[name]).subs({**values, **dict(zip(symbols, (2, 5)))}) == number
 
 
 # Cards -----------------------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ class Attention(Component):
     """Softmax attention: K key/value heads, R query heads on each.
 
     MHA is R = 1 (Vaswani et al. 2017), MQA is K = 1 (Shazeer 2019), else GQA (Ainslie et al. 2023). K*R*H need not
-    equal D. bias: "none", "qkv", "out" or "all". rotary, relative: what turns q and k, or changes the scores. norm_last: q and k are normed after they are turned. clip, softcap: None, or the number. scale: of the
-    scores, None for 1/sqrt(H). sinks: a logit a head that only the softmax sees. window: keys that a query may attend
-    to (Beltagy et al. 2020), None for all. causal: False for an encoder, which sees both sides and keeps no cache.
+    equal D. bias: "none", "qkv", "out" or "all". rotary, relative: what turns q and k, what changes scores. norm_last:
+    q and k are normed after they are turned. clip, softcap: None, or the number. scale: of the scores, None for
+    1/sqrt(H). sinks: a logit a head that only the softmax sees. window: keys that a query may attend to, itself
+    included (Beltagy et al. 2020), None for all. causal: False in an encoder, which sees both sides and keeps no cache.
     """
 
     d_model: int
@@ -74,7 +75,7 @@ class Attention(Component):
         return q, k, v
 
     def remember(self, ops, k, v):
-        """All keys and values that queries may attend to, BS...: from the cache, in an encoder the new ones themselves."""
+        """All keys and values that queries may attend to (BS...): the cache; in an encoder the new ones themselves."""
         if not self.causal:
             return ops.rename(k, "BSKH"), ops.rename(v, "BSKH")
         return ops.append("k", k, self.window), ops.append("v", v, self.window)
@@ -99,9 +100,6 @@ class Attention(Component):
 
 def attention(fields, causal=True):
     """The attention that a card describes; not causal in an encoder."""
-    from .relative import relative
-    from .rotary import rotary
-
     heads, window = fields["n_heads"], fields.get("window")
     kv_heads = fields.get("n_kv_heads", heads)
     group = fields.divided("n_heads", heads, "n_kv_heads", kv_heads)
@@ -110,9 +108,13 @@ def attention(fields, causal=True):
         fields.refuse("window", window, "none in an encoder, which sees both sides of a token")
     if isinstance(window, int) and window < 1:
         fields.refuse("window", window, "an integer of at least 1, the query itself included")
+    rotary, relative, how = None, None, fields.get("positions", "rotary")
+    if how == "rotary":
+        rotary = load(("rotary", "rotary"))(fields, head_dim)
+    elif how not in ("none", "learned", "sinusoidal"):
+        relative = load(("relative", "relative"))(fields, how, kv_heads, group, head_dim, causal)
     return Attention(
-        fields["d_model"], kv_heads, group, head_dim, fields.get("attention_bias", "none"),
-        rotary(fields, head_dim), relative(fields, kv_heads, group, head_dim, causal),
+        fields["d_model"], kv_heads, group, head_dim, fields.get("attention_bias", "none"), rotary, relative,
         *qk_norm(fields, kv_heads, group, head_dim), fields.get("qkv_clip"), fields.get("score_scale"),
         fields.get("attention_softcap"), fields.get("attention_sinks", False), window, causal,
     )  # fmt: skip

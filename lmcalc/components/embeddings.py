@@ -92,8 +92,8 @@ class HeadTransform(Component):
 class Head(Component):
     """Logits of every token of the vocabulary: by a matrix of its own, or by the embedding table (Press and Wolf 2017).
 
-    Before it: `scale` on the hidden state (T5: 1/sqrt(d_model)), a transform (BERT), a projection to the width of the
-    table (OPT 350M). Behind it: a bias, `logit_scale` (Cohere, Granite), softcap * tanh(logit / softcap) (Gemma 2).
+    Before it: a transform (BERT), a projection to the width of the table (OPT 350M), `scale` on what is multiplied (T5:
+    1/sqrt(d_model)). Behind it: a bias, `logit_scale` (Cohere, Granite), softcap * tanh(logit / softcap) (Gemma 2).
     """
 
     vocab_size: int
@@ -117,8 +117,6 @@ class Head(Component):
         return {"V": self.vocab_size, "D": self.width, "X": self.width}
 
     def forward(self, ops, p, x, table):
-        if self.scale is not None:
-            x = ops.scale(x, self.scale)
         if self.transform is not None:
             x = p.transform(x)
         if self.project_out is not None:
@@ -126,6 +124,7 @@ class Head(Component):
         axis, weight = x.axes[-1], table if self.tied else p.weight
         equation = f"BT{axis},V{axis}->BTV" if self.tied else f"BT{axis},{axis}V->BTV"
         with ops.fused("logits"):
+            x = x if self.scale is None else ops.scale(x, self.scale)
             logits = ops.linear(equation, x, weight, p.get("bias"))
             if self.logit_scale is not None:
                 logits = ops.scale(logits, self.logit_scale)

@@ -29,7 +29,7 @@ class LearnedPositions(Component):
 
 
 class SinusoidalPositions(Component):
-    """Sines and cosines of the position, added to the embeddings (Vaswani et al. 2017, sec. 3.5); the table costs nothing."""
+    """Sines and cosines of the position, added to the embeddings (Vaswani et al. 2017, sec. 3.5); the table is free."""
 
     def forward(self, ops, p, x):
         table = None
@@ -54,12 +54,14 @@ def stack_positions(fields, causal=True):
     shared = {"position_buckets", "n_heads", "n_kv_heads"} if how == "relative_bias" else set()
     for kind, changes in (fields.get("kinds") or {}).items():
         if changes.get("positions", how) in OF_STACK - {how}:
-            fields.refuse(f"kinds.{kind}.positions", changes["positions"], f"not {', '.join(sorted(OF_STACK))}: these belong to a stack")
+            words = ", ".join(sorted(OF_STACK))
+            fields.refuse(f"kinds.{kind}.positions", changes["positions"], f"not {words}, which belong to a stack")
         for name in sorted(shared & set(changes)):
             if changes[name] != fields.get(name):
-                fields.refuse(f"kinds.{kind}.{name}", changes[name], "the same in all layers, which share one relative bias")
+                fields.refuse(f"kinds.{kind}.{name}", changes[name], "the same in all layers, which share one bias")
     if how == "learned":
-        return {"positions": LearnedPositions(fields["d_model"], fields["max_positions"], fields.get("position_offset", 0))}
+        table = LearnedPositions(fields["d_model"], fields["max_positions"], fields.get("position_offset", 0))
+        return {"positions": table}
     if how == "sinusoidal":
         return {"positions": SinusoidalPositions()}
     if how == "relative_bias":

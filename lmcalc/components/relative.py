@@ -19,7 +19,7 @@ class Relative(Component):
 
 
 class Alibi(Relative):
-    """scores + slope of the head * position of the key (Press et al. 2022, sec. 3; softmax ignores the query's position).
+    """scores + slope of the head * position of the key (Press et al. 2022, sec. 3); the query's own changes no softmax.
 
     The table of biases costs nothing, adding it one operation a score. kind: how slopes come about where the number of
     heads is not a power of two, see `slopes`.
@@ -45,8 +45,8 @@ class Alibi(Relative):
 def slopes(heads, kind="bloom", most=8.0):
     """Slopes of the heads: 2**(-8/n), 2**(-16/n), ... for a power of two n (Press et al. 2022, sec. 3).
 
-    Else BLOOM takes the next smaller power, and the missing ones from the odd places of twice as many; MPT the next larger,
-    odd places first.
+    Else BLOOM takes the next smaller power, and the missing ones from the odd places of twice as many; MPT the next
+    larger power, even places first, and the last exponent is -`most`.
 
     >>> slopes(2), slopes(3), slopes(3, "mpt")
     ([0.0625, 0.00390625], [0.0625, 0.00390625, 0.25], [0.0625, 0.00390625, 0.25])
@@ -67,7 +67,7 @@ def _bfloat16(np, x):
 
 
 class PositionBias(Component):
-    """The table of T5's relative biases: a scalar for each bucket of distances and head, shared by all layers of a stack."""
+    """The table of T5's relative biases: one for each bucket of distances and head, shared by all layers of a stack."""
 
     buckets: int
     kv_heads: int
@@ -86,7 +86,7 @@ class PositionBias(Component):
 
 
 class BucketedBias(Relative):
-    """scores + bias of the bucket that the distance falls in (Raffel et al. 2020, sec. 2.1): exact near, logarithmic far.
+    """scores + bias of the bucket of the distance (Raffel et al. 2020, sec. 2.1): exact near, logarithmic far.
 
     Each layer looks its biases up again, inside its attention kernel; `bias` is the table of its stack.
     """
@@ -117,7 +117,7 @@ class BucketedBias(Relative):
 
 
 class RelativeVectors(Relative):
-    """scores + q a, with a learned vector a for each clipped distance, shared by the heads (Shaw et al. 2018, eq. 4, on keys)."""
+    """scores + q a, a being the learned vector of the clipped distance, one for all heads (Shaw et al. 2018, eq. 4)."""
 
     head_dim: int
     max_distance: int
@@ -140,7 +140,7 @@ class RelativeVectors(Relative):
 
 
 class RelativeXL(Relative):
-    """(q + u) k + (q + v) r, with r a learned projection of the sinusoids of the distance (Dai et al. 2019, sec. 3.3; Gopher).
+    """(q + u) k + (q + v) r, r being projected sinusoids of the distance (Dai et al. 2019, sec. 3.3; Gopher).
 
     The products of queries with all distances lie along the axis of keys, where `relative_shift` then puts them.
     """
@@ -176,7 +176,7 @@ class RelativeXL(Relative):
 def buckets(fields, causal=True):
     """The relative bias that a card describes, as each layer uses it."""
     number, most = fields["position_buckets"], fields.get("position_max_distance", 128)
-    if isinstance(number, int) and (number < 2 or not causal and (number < 4 or number % 2)):
+    if isinstance(number, int) and (number < 2 if causal else number < 4 or number % 2):
         fields.refuse("position_buckets", number, "at least 2" if causal else "an even number of at least 4")
     exact = None if not isinstance(number, int) else number // 2 if causal else number // 4
     if exact is not None and isinstance(most, int) and most <= exact:
@@ -184,18 +184,16 @@ def buckets(fields, causal=True):
     return BucketedBias(number, most, causal)
 
 
-def relative(fields, kv_heads, group, head_dim, causal=True):
-    """What changes attention scores by position, as a card describes it, or None."""
-    how = fields.get("positions", "rotary")
+def relative(fields, how, kv_heads, group, head_dim, causal=True):
+    """What changes attention scores by position, as a card describes it."""
     if how in ("alibi", "relative_xl") and not causal:
-        fields.refuse("positions", how, "in an encoder: " + ", ".join(
-            ("none", "learned", "sinusoidal", "rotary", "relative_bias", "relative_shaw")))  # fmt: skip
+        words = ("none", "learned", "sinusoidal", "rotary", "relative_bias", "relative_shaw")
+        fields.refuse("positions", how, "in an encoder " + ", ".join(words))
     if how == "alibi":
-        return Alibi(kv_heads, group, head_dim, fields.get("alibi_slopes", "bloom"), fields.get("alibi_bias_max", 8.0))
+        kind = fields.get("alibi_slopes", "bloom")
+        return Alibi(kv_heads, group, head_dim, kind, fields.get("alibi_bias_max", 8.0) if kind == "mpt" else 8.0)
     if how == "relative_bias":
         return buckets(fields, causal)
     if how == "relative_shaw":
         return RelativeVectors(head_dim, fields["position_max_distance"])
-    if how == "relative_xl":
-        return RelativeXL(fields["d_model"], kv_heads, group, head_dim)
-    return None
+    return RelativeXL(fields["d_model"], kv_heads, group, head_dim)

@@ -1,7 +1,7 @@
 """Rotary frequencies rescaled for longer contexts, each kind as transformers 5.24 computes it (modeling_rope_utils.py).
 
-`rope_scaling` on a card is a table: `kind`, and the keys of that kind. `f` below are the frequencies of the pairs, r the
-entries that are turned, L the context before it was extended.
+`rope_scaling` on a card is a table: `kind`, and the keys of that kind. Below f are the frequencies of the pairs, r is
+the number of entries that are turned, L the context before it was extended.
 """
 
 import math
@@ -10,7 +10,7 @@ from ..record import Frozen
 
 
 class Scaling(Frozen):
-    """One kind. keys: {name: (needed, kind of value)}. apply(np, rotary, f, table, length) -> (f, factor on cos, sin)."""
+    """One kind. keys: {name: (needed, kind of value)}. apply(np, rotary, f, table, length): (f, factor on cos, sin)."""
 
     keys: dict
     apply: object
@@ -30,7 +30,7 @@ def dynamic(np, rotary, f, table, length):
 
 
 def llama3(np, rotary, f, table, length):
-    """Wavelengths beyond L / low are stretched by `factor`, those below L / high kept, between them a ramp (Llama 3.1)."""
+    """Wavelengths beyond L / low stretched by `factor`, those below L / high kept, between them a ramp (Llama 3.1)."""
     turns = table["original_max_positions"] * f / (2 * math.pi)
     low, high = table["low_freq_factor"], table["high_freq_factor"]
     keep = np.clip((turns - low) / (high - low), 0, 1)
@@ -38,7 +38,10 @@ def llama3(np, rotary, f, table, length):
 
 
 def yarn(np, rotary, f, table, length):
-    """Pairs with few turns over L stretched by `factor`, those with many kept, a ramp over the pairs (Peng et al. 2023, eq. 17-22)."""
+    """Pairs with few turns over L stretched by `factor`, those with many kept, between them a ramp (Peng et al. 2023).
+
+    cos and sin grow by 0.1 ln(factor) + 1 (YaRN, eq. 22), or as `mscale` and `mscale_all_dim` say (DeepSeek V2).
+    """
     r, factor = rotary.size, table["factor"]
 
     def pair(turns):  # the pair that turns so often over L tokens
@@ -75,8 +78,7 @@ def longrope(np, rotary, f, table, length):
 
 
 def proportional(np, rotary, f, table, length):
-    """The first `turned` of all entries keep their frequency, the others do not turn, and their pairs are halves of the whole
-    head (Gemma 4)."""
+    """Of the pairs of a whole head only the first turn, `turned` entries (Gemma 4)."""
     return np.where(np.arange(rotary.size // 2) < table["turned"] // 2, f, 0.0) / table.get("factor", 1.0), 1.0
 
 
@@ -106,7 +108,7 @@ SCALINGS = {
 
 
 def checked(fields, table, size):
-    """The table of a card with what it leaves to `max_positions` filled in; refuses what no kind knows or what is missing."""
+    """The table of a card, `max_positions` filled in where it matters, if it has the keys of its kind and no others."""
     kind = table.get("kind")
     if kind not in SCALINGS:
         fields.refuse("rope_scaling.kind", kind, "one of " + ", ".join(SCALINGS))
@@ -122,6 +124,8 @@ def checked(fields, table, size):
     for name, (needed, what) in keys.items():
         if needed or name in table:
             _check(fields, name, table.get(name), what, size)
+    if kind == "dynamic" and size == 2:
+        fields.refuse("rope_scaling.kind", kind, "any other, since this one needs more than one pair that is turned")
     if kind == "llama3" and table["low_freq_factor"] >= table["high_freq_factor"]:
         fields.refuse("rope_scaling.low_freq_factor", table["low_freq_factor"], "less than high_freq_factor")
     return table

@@ -38,9 +38,7 @@ class Rotary(Component):
 
 
 def rotary(fields, head_dim):
-    """The rotary positions that a card describes, or None."""
-    if fields.get("positions", "rotary") != "rotary":
-        return None
+    """The rotary positions that a card describes."""
     size, field = fields.get("rotary_dim"), "rotary_dim"
     if size is None:
         size, field = head_dim, "head_dim"

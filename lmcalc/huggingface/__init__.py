@@ -4,6 +4,7 @@ Every key of a config is read, known not to matter (IRRELEVANT), or named in the
 leaves out means the default of its class in transformers, which defaults.json records (tests/record_defaults.py).
 """
 
+import functools
 import json
 import os
 
@@ -34,6 +35,18 @@ def load(source, changes=None):
     return build(fields, name or family, where if name else "", family, notes, where)
 
 
+def built(config, folder, has_head):
+    """The Model of a checkpoint folder; has_head: whether it holds a head of its own.
+
+    T5's files decide that themselves: version 1.1 has one, and transformers 5 writes files that lost it.
+    """
+    where = os.path.join(folder, "config.json")
+    fields, family, notes = translate(config, where)
+    if family in ("t5", "mt5") and not has_head:
+        fields["tied"] = True
+    return build(fields, _name(where), where, family, notes, where)
+
+
 def translate(data, where="config"):
     """(fields, family, notes) of a config in config.json's form."""
     from ..cards import check
@@ -53,7 +66,7 @@ def translate(data, where="config"):
         check(field, value, where)
     unread = [key for key in config.unread() if key not in IRRELEVANT]
     if unread:
-        notes.append("config keys not read: " + ", ".join(unread) + ".")
+        notes.append("config keys not read: " + ", ".join(map(str, unread)) + ".")
     return fields, family, tuple(notes)
 
 
@@ -64,13 +77,17 @@ def _nested(data, family, where):
     text = data.get("text_config", {})
     if not isinstance(text, dict):
         raise InputError(f"{where}: text_config = {text!r}; allowed: an object")
-    others = sorted(key for key in data if key.endswith("_config") and key not in ("text_config", "quantization_config"))
+    others = sorted(
+        key for key in data if str(key).endswith("_config") and key not in ("text_config", "quantization_config")
+    )
     notes = [f"text part only; not counted: {', '.join(others)}."] if others else []
     outside = {key: data[key] for key in ("tie_word_embeddings", "quantization_config") if key in data}
     inside = text.get("model_type", NESTED[family])
-    unread = sorted(set(data) - IRRELEVANT - set(others) - set(outside) - {"text_config", "mm_tokens_per_image"})
+    unread = sorted(
+        set(data) - IRRELEVANT - set(others) - set(outside) - {"text_config", "mm_tokens_per_image"}, key=str
+    )
     if unread:
-        notes.append("config keys not read: " + ", ".join(unread) + ".")
+        notes.append("config keys not read: " + ", ".join(map(str, unread)) + ".")
     return {**outside, **text}, inside, f"{where}: text_config", notes
 
 
@@ -85,10 +102,11 @@ def read(path):
     """A JSON file that holds one object. Raises InputError if it cannot be read."""
 
     def pairs(items):
-        found = dict(items)
-        if len(found) != len(items):
-            twice = next(key for key, _ in items if sum(key == other for other, _ in items) > 1)
-            raise ValueError(f"the key {twice!r} occurs twice")
+        found = {}
+        for key, value in items:
+            if key in found:
+                raise ValueError(f"the key {key!r} occurs twice")
+            found[key] = value
         return found
 
     try:
@@ -108,8 +126,7 @@ def _name(path):
     return os.path.basename(file) if stem == "config" else stem
 
 
-def _defaults(cache={}):
-    if not cache:
-        with open(os.path.join(os.path.dirname(__file__), "defaults.json"), encoding="utf-8") as file:
-            cache.update(json.load(file))
-    return cache
+@functools.cache
+def _defaults():
+    with open(os.path.join(os.path.dirname(__file__), "defaults.json"), encoding="utf-8") as file:
+        return json.load(file)

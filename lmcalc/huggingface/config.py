@@ -26,7 +26,9 @@ class Config:
         key, value = stated[0], self.data[stated[0]]
         for other in stated[1:]:
             if self.data[other] != value:
-                raise InputError(f"{self.where}: {key} = {value!r} and {other} = {self.data[other]!r} contradict each other")
+                raise InputError(
+                    f"{self.where}: {key} = {value!r} and {other} = {self.data[other]!r} contradict each other"
+                )
         if not is_kind(value, kind):
             self.refuse(key, value, allowed(kind))
         return value
@@ -74,6 +76,6 @@ class Config:
 
     def unread(self):
         """The keys that nobody asked for, sorted; those of objects inside as "outer.inner"."""
-        return sorted(set(self.data) - self._read) + [
+        return sorted(set(self.data) - self._read, key=str) + [
             f"{key}.{each}" for key, config in self._inside.items() for each in config.unread()
         ]

@@ -26,32 +26,48 @@ ACTIVATIONS = {
 }
 PLAIN = tuple(name for name, (alone, _) in ACTIVATIONS.items() if alone)
 GATED = tuple(name for name, (_, gated) in ACTIVATIONS.items() if gated)
+LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+EPS_KEYS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
+KV_KEYS = ("num_key_value_heads", "num_kv_heads")
 ACTIVATION_KEYS = ("hidden_act", "hidden_activation", "activation_function", "activation", "afn")
-
+MOST_LAYERS = 10_000  # more are a mistake, and lists of them take long
 
 # What many families share -----------------------------------------------------------------------------------------
 
 
-def sizes(c):
-    """Sizes, positions, norms' epsilon, tying and dropout of a model with as many key/value heads as query heads."""
-    return {
-        "n_layers": c.need("size", "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+def sizes(c, own_head=False):
+    """Sizes, positions, norms' epsilon, tying and dropout of a model with as many key/value heads as query heads.
+
+    own_head: a head has a size of its own, not the width divided by the heads.
+    """
+    layers = c.need("size", *LAYER_KEYS)
+    if layers > MOST_LAYERS:
+        c.refuse(next(key for key in LAYER_KEYS if c.given(key)), layers, f"an integer from 1 to {MOST_LAYERS:,}")
+    found = {
+        "n_layers": layers,
         "d_model": c.need("size", "hidden_size", "n_embd", "d_model", "n_embed"),
-        "n_heads": c.need("size", "num_attention_heads", "n_head", "n_heads", "num_heads"),
+        "n_heads": c.need("size", *HEAD_KEYS),
         "vocab_size": c.need("size", "vocab_size"),
         "max_positions": c.get("size", "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"),
-        "norm_eps": c.get("positive", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"),
+        "norm_eps": c.get("positive", *EPS_KEYS),
         "tied": c.get("bool", "tie_word_embeddings"),
         "dropout": c.get("number", "resid_pdrop", "hidden_dropout", "dropout", "dropout_rate", "hidden_dropout_prob",
                          "residual_dropout", "resid_dropout"),
         "attention_dropout": c.get("number", "attention_dropout", "attn_pdrop", "attention_probs_dropout_prob"),
     }  # fmt: skip
+    if not own_head:
+        _head_dim(c, found)
+    return found
 
 
 def grouped(c):
     """The same, with key/value heads, a head size and a width of the feed-forward of their own."""
-    found = sizes(c)
-    found["n_kv_heads"] = c.get("size", "num_key_value_heads", "num_kv_heads") or found["n_heads"]
+    found = sizes(c, own_head=True)
+    found["n_kv_heads"] = c.get("size", *KV_KEYS) or found["n_heads"]
+    if found["n_heads"] % found["n_kv_heads"]:
+        key = next((key for key in KV_KEYS if c.given(key)), KV_KEYS[0])
+        c.refuse(key, found["n_kv_heads"], f"a divisor of the {found['n_heads']} query heads")
     found["head_dim"] = c.get("size", "head_dim") or _head_dim(c, found)
     found["d_ff"] = c.need("size", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner")
     return found
@@ -59,15 +75,14 @@ def grouped(c):
 
 def _head_dim(c, found):
     if found["d_model"] % found["n_heads"]:
-        key = next((key for key in ("num_attention_heads", "n_head", "n_heads", "num_heads") if c.given(key)),
-                   "num_attention_heads")  # fmt: skip
-        c.refuse(key, found["n_heads"], f"a divisor of the width {found['d_model']}, or head_dim beside it")
+        key = next((key for key in HEAD_KEYS if c.given(key)), HEAD_KEYS[0])
+        c.refuse(key, found["n_heads"], f"a divisor of the width {found['d_model']}")
     return found["d_model"] // found["n_heads"]
 
 
-def four_wide(c, found, *keys):
+def four_wide(c, found, key):
     """The width of the feed-forward, 4 times the model's where it is null."""
-    return (c.get("size", *keys) if keys else None) or 4 * found["d_model"]
+    return c.get("size", key) or 4 * found["d_model"]
 
 
 def plain(c):
@@ -254,7 +269,7 @@ def qwen3(c):
 
 def _qwen_windows(c):
     """Windows only if they are switched on, in the layers from max_window_layers on."""
-    count, first = c.need("size", "num_hidden_layers"), c.get("count", "max_window_layers")
+    count, first = c.need("size", *LAYER_KEYS), c.get("count", "max_window_layers")
     on = c.get("bool", "use_sliding_window")
     window = c.get("size", "sliding_window") if on else None
     c.skip("sliding_window")
@@ -301,7 +316,8 @@ def gemma2(c):
 def gemma3(c):
     c.skip("attn_logit_softcapping")  # in the config, but the class does not use it
     found = _gemma_later(c)
-    window, every = c.get("size", "sliding_window"), c.get("size", "sliding_window_pattern", "_sliding_window_pattern") or 6
+    window = c.get("size", "sliding_window")
+    every = c.get("size", "sliding_window_pattern", "_sliding_window_pattern") or 6
     types = layer_types(c, found["n_layers"], lambda layer: (layer + 1) % every)
     kinds = {
         "full": rotary(c, found, "full_attention"),
@@ -356,8 +372,10 @@ def cohere2(c):
     found = _cohere(c)
     window, every = c.get("size", "sliding_window"), c.get("size", "sliding_window_pattern") or 4
     types = layer_types(c, found["n_layers"], lambda layer: (layer + 1) % every)
-    turned = {key: found.pop(key, None) for key in ROTARY_FIELDS} if window is not None else {}
-    return found | by_layer(types, {"full": {"positions": "none"}, "sliding": {"window": window, **turned}})
+    turned, still = {key: found.pop(key, None) for key in ROTARY_FIELDS}, {"positions": "none"}
+    return found | by_layer(
+        types, {"full": still, "sliding": still if window is None else {"window": window, **turned}}
+    )
 
 
 def _cohere(c):
@@ -438,7 +456,7 @@ def t5(c):
 
 
 def mt5(c):
-    found = sizes(c)
+    found = sizes(c, own_head=True)
     decoder = c.get("size", "num_decoder_layers") or found["n_layers"]
     c.only("is_decoder", False, "encoder and decoder")
     word = c.need("text", "feed_forward_proj")

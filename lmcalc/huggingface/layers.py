@@ -4,7 +4,7 @@ from ..cards import is_kind
 
 # word in layer_types: our kind of layer
 TYPES = {"full_attention": "full", "sliding_attention": "sliding"}
-ROTARY_FIELDS = ("positions", "rope_base", "rotary_dim", "rope_scaling")
+ROTARY_FIELDS = ("positions", "rope_base", "rotary_dim", "rope_scaling", "rope_layout")
 BASE_KEYS = ("rope_theta", "rotary_emb_base")
 PART_KEYS = ("partial_rotary_factor", "rotary_pct")
 # rope_type: (keys of the table that it takes, by our names; those it cannot be without)
@@ -16,7 +16,10 @@ SCALINGS = {
         ("factor", "low_freq_factor", "high_freq_factor"),
     ),
     "yarn": (
-        {each: each for each in ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "attention_factor", "truncate")},
+        {
+            each: each
+            for each in ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "attention_factor", "truncate")
+        },
         (),
     ),
     "longrope": (
@@ -24,11 +27,17 @@ SCALINGS = {
         ("short_factor", "long_factor"),
     ),
 }
-KINDS = {"short_factor": "list", "long_factor": "list", "truncate": "bool", "mscale": "number", "mscale_all_dim": "number"}
+KINDS = {
+    "short_factor": "list",
+    "long_factor": "list",
+    "truncate": "bool",
+    "mscale": "number",
+    "mscale_all_dim": "number",
+}
 
 
 def by_layer(types, kinds):
-    """Fields `layers` and `kinds` for layers of these types in order; the shortest pattern that repeats to all of them."""
+    """Fields `layers` and `kinds` for layers of these types in order: the shortest pattern that repeats to all."""
     first = kinds[types[0]]
     if all(kinds[name] == first for name in types):
         return dict(first)
@@ -44,7 +53,7 @@ def by_layer(types, kinds):
 
 
 def layer_types(c, count, sliding):
-    """"full" or "sliding" for each layer: as layer_types says, else as sliding(layer) does, an older pattern field."""
+    """ "full" or "sliding" for each layer: as layer_types says, else as sliding(layer) does, an older pattern field."""
     types = c.get("list", "layer_types")
     if types is None:
         return ["sliding" if sliding(layer) else "full" for layer in range(count)]
@@ -75,8 +84,9 @@ def pattern_types(c, count):
 def rotary(c, found, layer_type=None, base_key=None):
     """The rotary fields of all layers, or of those of one layer type.
 
-    New form: rope_parameters, one table or one for each layer type. Old form: rope_theta (base_key for this layer type),
-    rope_scaling, and a factor for the part of a head that is turned; with layer types, rope_scaling is for full layers.
+    New form: rope_parameters, one table or one for each layer type. Old form: rope_theta (base_key for this layer
+    type), rope_scaling, and a factor for the part of a head that is turned; with layer types, rope_scaling is for the
+    full layers.
     """
     old = c.inside("rope_scaling")
     new = c.inside("rope_parameters") or c.default("rope_parameters")
@@ -108,7 +118,7 @@ def _rotary(c, table, found, base_key, layer_type):
 
 
 def _scaling(c, table, kind, found, size):
-    if kind == "su" or kind == "yarn" and table.given("short_factor"):
+    if kind == "su" or (kind == "yarn" and table.given("short_factor")):
         kind = "longrope"  # what Phi-3's first configs called it
     if kind not in SCALINGS:
         table.refuse("rope_type", kind, "one of default, " + ", ".join(SCALINGS))
@@ -116,9 +126,11 @@ def _scaling(c, table, kind, found, size):
     scaling = {"kind": kind}
     for key, ours in keys.items():
         value = (table.need if key in needed else table.get)(KINDS.get(key, "positive"), key)
-        if value is None or KINDS.get(key) == "number" and not value:
+        if value is None or (KINDS.get(key) == "number" and not value):
             continue
-        if isinstance(value, list) and (len(value) != size // 2 or not all(is_kind(each, "positive") for each in value)):
+        if isinstance(value, list) and (
+            len(value) != size // 2 or not all(is_kind(each, "positive") for each in value)
+        ):
             table.refuse(key, value, f"{size // 2} numbers above 0")
         scaling[ours] = value
     if kind == "linear":

@@ -1,9 +1,9 @@
 """Which tensor of a checkpoint holds which weight, one literal table for each `model_type`.
 
-A row says where a weight of ours lies: path, without ".weight" or ".bias" -> module of the checkpoint. `{}` is the number
-of the layer. "q|k|v" on the left: the three lie in one tensor, one after the other, or where the module is marked ":groups",
-for each key/value head its query heads, then its key, then its value. ":heads" marks a norm with a row for each head, `*`
-one with a tensor for each head, and "=" a tensor that is called so and no more.
+A row says where a weight of ours lies: path -> module of the checkpoint, both without "weight" and "bias". `{}` is the
+number of the layer. "q|k|v" on the left: the three lie in one tensor, one after the other, or where the module is
+marked ":groups", for each key/value head its query heads, its key, and its value. ":heads" marks a norm with a row for
+each head, `*` one with a tensor for each head, and "=" a tensor that is called so and no more.
 """
 
 L = "layers/{}/"
@@ -208,6 +208,7 @@ NAMES = {
         "positions/table": "bert.embeddings.position_embeddings",
         "token_types/table": "bert.embeddings.token_type_embeddings",
         "embedding_norm": "bert.embeddings.LayerNorm",
+        "head": "cls.predictions.decoder",
         "head/bias": "=cls.predictions.bias",
         "head/transform": "cls.predictions.transform.dense",
         "head/transform/norm": "cls.predictions.transform.LayerNorm",

@@ -11,7 +11,7 @@ def kept(trace, dtypes):
 
     >>> from lmcalc import load, trace
     >>> kept(trace(load("gpt2"), batch=1, new=16, logits="all"), {"activations": "bf16"})
-    12300352
+    4841536
     """
     total, seen = Sum(), set()
     dtypes = {**dtypes, "cache": dtypes["activations"], "state": dtypes["activations"]}
@@ -24,5 +24,6 @@ def kept(trace, dtypes):
             storage = array.base
             if id(storage) not in seen:
                 seen.add(id(storage))
-                total.add(times(size_in_bytes(storage, dtypes), op.times[0], *op.times[1]))
+                count, atoms = storage.times or op.times
+                total.add(times(size_in_bytes(storage, dtypes), count, *atoms))
     return total.value()

@@ -8,7 +8,8 @@ def cache(trace, batch, context, dtypes):
     """Bytes of a cache without waste after `context` tokens of `batch` sequences.
 
     bytes: full layers hold all tokens, windowed ones min(context, window), cross attention those of the source.
-    bytes_per_token: growth for one more token of one sequence when all windows are full; bytes_per_token_first: while none is. state_bytes: what does not grow.
+    bytes_per_token: growth for one more token of one sequence when all windows are full; bytes_per_token_first: while
+    none is. state_bytes: what does not grow.
     """
     held, growing, first, constant = Sum(), Sum(), Sum(), Sum()
     for state in trace.states.values():

@@ -56,7 +56,7 @@ def _edge(repeats, ops, dtypes, readers, at):
     whole = {id(each) for op in ops if op.touched is None for each in op.reads if each is each.base} if born else ()
     read, terms = set(), []
     for op in ops:
-        for array in op.reads:
+        for array in _scanned(op.reads) if readers is not None else op.reads:
             part = array.base is not array and id(array.base) in whole  # of what is read whole anyway
             if id(array) not in read and id(array.base) not in born and not part:
                 read.add(id(array))
@@ -65,9 +65,17 @@ def _edge(repeats, ops, dtypes, readers, at):
                 terms.append((_READ[array.role], (size[0] * count, size[1] + atoms)))
         for array in op.writes:
             if readers is None or array.role in ("cache", "state") or readers.get(id(array.base), at) != at:
-                size = size_in_bytes(array, dtypes)
+                size = size_in_bytes(array if readers is None else array.whole or array, dtypes)
                 terms.append((_WRITE[array.role], (size[0] * count, size[1] + atoms)))
     return terms
+
+
+def _scanned(arrays):
+    """The arrays, with slices that a scan takes replaced by what all its trips together read."""
+    if all(array.whole is None for array in arrays):
+        return arrays
+    whole = [array if array.whole is None else array.whole for array in arrays]
+    return [part for array in whole for part in ((array,) if array.parts is None else array.parts)]
 
 
 def _ideal(trace, dtypes):
@@ -90,10 +98,13 @@ def _ideal(trace, dtypes):
                     rows = (1, ())
                 if id(array) not in seen:
                     seen.add(id(array))
-                    terms.append((_READ[array.role], times(size_in_bytes(array, dtypes, rows), *_flat(op.times))))
+                    # of a weight that layers share there is one; trips of a scan read nothing again
+                    copies = array.base.times or (op.group.times if op.group is not None else op.times)
+                    terms.append((_READ[array.role], times(size_in_bytes(array, dtypes, rows), *_flat(copies))))
             for array in op.writes:
                 if array.role in ("cache", "state") or id(array.base) in outside:
-                    terms.append((_WRITE[array.role], times(size_in_bytes(array, dtypes), *_flat(op.times))))
+                    copies = op.group.times if op.group is not None else op.times
+                    terms.append((_WRITE[array.role], times(size_in_bytes(array, dtypes), *_flat(copies))))
         found.append((path, repeats, ops, terms))
     return found
 

@@ -11,7 +11,6 @@ from ..lenses.params import params, weight_bytes
 from ..lenses.traffic import CATEGORIES, traffic
 from ..model import trace
 from ..numbers import Sum
-from ..primitives import CONTRACTION
 from ..workload import workload
 
 SCHEMA = "lmcalc.report/1"
@@ -68,7 +67,7 @@ def report(model, hardware=(), set=None, set_hardware=None, **options):
     }
     by_part = params(model)
     weights = {"bytes": weight_bytes(model, asked.weights)}
-    held = cache((passes["decode"] or passes["prefill"]).trace, asked.batch, asked.context, asked.dtypes())
+    held = cache((passes["decode"] or passes["prefill"]).trace, asked.batch, asked.context, asked.storage())
     notes = [*model.notes, *CONVENTIONS, *_notes(model, asked)]
     rows = [
         _on(each, passes, asked, weights["bytes"] + held["bytes"] + held["state_bytes"], notes) for each in machines
@@ -98,7 +97,8 @@ class Pass:
 
     def __init__(self, model, asked, new, past, encoded=False):
         self.asked, self.tokens = asked, new
-        self.trace = trace(model, asked.batch, new, past, asked.logits, source=asked.prompt, encoded=encoded,
+        rectangle = asked.mask == "full" and not encoded  # at decode `full` is as `causal`
+        self.trace = trace(model, asked.batch, new, past, asked.logits, source=asked.prompt, encoded=encoded, rectangle=rectangle,
                            fuse_projections=asked.fuse_projections)  # fmt: skip
 
     @cached_property
@@ -114,7 +114,7 @@ class Pass:
     @cached_property
     def kernels(self):
         """[(path, times, operations, terms)] under the chosen traffic convention."""
-        return traffic(self.trace, self.asked.dtypes(), self.asked.traffic)
+        return traffic(self.trace, self.asked.storage(), self.asked.traffic)
 
     @cached_property
     def bytes(self):
@@ -126,7 +126,7 @@ class Pass:
         """{category: bytes} that no run can do without."""
         if self.asked.traffic == "ideal":
             return self.bytes
-        return _by_category(traffic(self.trace, self.asked.dtypes(), "ideal"))
+        return _by_category(traffic(self.trace, self.asked.storage(), "ideal"))
 
     def data(self):
         """The phase's part of the report."""
@@ -190,13 +190,17 @@ def _on(machine, passes, asked, needed, notes):
     peak, at = machine.matrix_peak(asked.activations)
     vector, vector_at = machine.vector_peak()
     if peak is None:
-        notes.append(f"{machine.name}: no public peak for {asked.activations} or wider: the bounds leave contractions out.")
+        notes.append(
+            f"{machine.name}: no public peak for {asked.activations} or wider: the bounds leave contractions out."
+        )
     elif at != asked.activations:
         notes.append(f"{machine.name} lists no peak for {asked.activations}: contractions run at its {at} peak.")
     if vector is None:
         notes.append(f"{machine.name}: no public vector peak: the bounds leave work other than contractions out.")
     elif vector_at != "fp32":
-        notes.append(f"{machine.name} lists no fp32 vector peak: work other than contractions runs at its {vector_at} peak.")
+        notes.append(
+            f"{machine.name} lists no fp32 vector peak: work other than contractions runs at its {vector_at} peak."
+        )
     if machine.memory is None:
         notes.append(f"{machine.name}: its memory size is not given, so nothing is said about fitting.")
     return {
@@ -274,6 +278,8 @@ def _notes(model, asked):
     if model.bidirectional:
         lengths = {"prompt": asked.prompt}
         found.append("An encoder: all positions go through the head, nothing is cached, and there is no decode.")
+    if model.encoder is not None:
+        found.append("The encoder reads as many tokens as the prompt has; decode reads what it made from the cache.")
     for name, length in lengths.items():
         if longest is not None and not _is_array(length) and length > longest:
             found.append(f"{name} = {length:,} is beyond the {longest:,} positions that the model was made for.")
@@ -311,4 +317,6 @@ def _columns(row):
     import numpy
 
     length = max((numpy.size(value) for value in row.values()), default=1)
-    return {name: value if numpy.size(value) == length and length > 1 else [value] * length for name, value in row.items()}
+    return {
+        name: value if numpy.size(value) == length and length > 1 else [value] * length for name, value in row.items()
+    }

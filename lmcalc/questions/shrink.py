@@ -61,8 +61,7 @@ def _scaling(table, size):
 
 
 def _pattern(layers, count):
-    """(kinds of layers, number of layers): one period with runs of at most 2, twice where it repeats, and 1 more where it
-    does not come out even."""
+    """(kinds of layers, number of layers): a period with runs of at most 2, twice if it repeats, 1 more if uneven."""
     every = []
     for entry in layers:
         times, _, name = entry.rpartition("*")

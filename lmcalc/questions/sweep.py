@@ -24,9 +24,9 @@ POINT = {
     "weights_bytes": lambda piece: weight_bytes(piece.model, piece.asked.weights),
     "cache_bytes": lambda piece: piece.held["bytes"],
     "state_bytes": lambda piece: piece.held["state_bytes"],
-    "memory_needed": lambda piece: weight_bytes(piece.model, piece.asked.weights)
-    + piece.held["bytes"]
-    + piece.held["state_bytes"],
+    "memory_needed": lambda piece: (
+        weight_bytes(piece.model, piece.asked.weights) + piece.held["bytes"] + piece.held["state_bytes"]
+    ),
 }
 PHASE = {
     "flops": lambda each: sum(each.flops[0].values()),
@@ -82,7 +82,9 @@ def sweep(model, hardware=(), batch=1, prompt=2048, past=0, context=2048, column
     asked = workload(**sizes, **options)
     shape = _shape(sizes)
     machines = machines or [None]
-    found = {name: numpy.empty((len(models), len(machines), *shape), object if name in TEXT else float) for name in columns}
+    found = {
+        name: numpy.empty((len(models), len(machines), *shape), object if name in TEXT else float) for name in columns
+    }
     for at, each in enumerate(models):
         for part in _parts(shape):
             piece = Piece(each, asked.replace(**{name: _cut(value, part) for name, value in sizes.items()}))
@@ -110,7 +112,7 @@ class Piece:
 
     @cached_property
     def held(self):
-        return cache((self.decode or self.prefill).trace, self.asked.batch, self.asked.context, self.asked.dtypes())
+        return cache((self.decode or self.prefill).trace, self.asked.batch, self.asked.context, self.asked.storage())
 
     def column(self, name, machine=None):
         """The values of one column on this part of the grid."""

@@ -1,0 +1,175 @@
+"""The model cards: each loads, gives the published count, says where it is from; and bad cards are refused with a reason."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import lmcalc
+from lmcalc import catalogue
+from lmcalc.lenses.params import params
+
+FOLDER = Path(catalogue.folder("model_cards"))
+CARDS = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
+
+# parameters as published or counted by others; issue 1/6 names them
+COUNTS = {
+    "gpt2": 124_439_808,
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-70b": 68_976_648_192,
+    "llama-3.1-8b": 8_030_261_248,
+    "llama-3.1-405b": 405_853_388_800,
+    "mistral-7b-v0.1": 7_241_732_096,
+    "gemma-2b": 2_506_172_416,
+    "gemma-7b": 8_537_680_896,
+    "qwen-2.5-7b": 7_615_616_512,
+}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_card_loads_and_gives_its_published_count(name):
+    card, model = CARDS[name], lmcalc.load(name)
+    assert card["name"] == model.name == name
+    published = card.get("published", {}).get("params_total")
+    if isinstance(published, int):
+        assert sum(params(model).values()) == published
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_card_says_where_its_figures_are_from(name):
+    card = CARDS[name]
+    assert card["family"] and card["organization"] and card["released"]
+    assert card["source"]["config"].strip()
+    if card.get("published"):
+        assert card["source"]["published"].strip()
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_known_counts(name):
+    assert lmcalc.report(name).to_dict()["params"]["total"] == COUNTS[name]
+
+
+def test_names_and_aliases_are_unique():
+    seen = {}
+    for name, card in CARDS.items():
+        for each in {name, *card.get("aliases", [])}:
+            assert each.lower() not in seen, f"{each} stands for {name} and for {seen.get(each.lower())}"
+            seen[each.lower()] = name
+
+
+def test_every_alias_finds_its_card():
+    for name, card in CARDS.items():
+        for alias in card.get("aliases", []):
+            assert lmcalc.load(alias).name == lmcalc.load(alias.upper()).name == name
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("mistral-7b", "mistral-7b-v0.1"), ("gpt2-small", "gpt2"), ("qwen2.5-7b", "qwen-2.5-7b")]
+)
+def test_common_spellings(alias, name):
+    assert lmcalc.load(alias).name == name
+
+
+def test_the_catalogue_lists_every_card():
+    assert [row["name"] for row in lmcalc.models()] == sorted(CARDS)
+
+
+# Bad input -------------------------------------------------------------------------------------------------------
+
+GOOD = """
+name = "mine"
+[architecture]
+n_layers = 2
+d_model = 24
+n_heads = 4
+d_ff = 32
+vocab_size = 50
+"""
+
+
+@pytest.fixture
+def card(tmp_path):
+    """A card file with one line put in place of another."""
+
+    def write(old="", new=""):
+        assert old in GOOD
+        path = tmp_path / "mine.toml"
+        path.write_text(GOOD.replace(old, new) if old else GOOD + new, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_a_card_of_ones_own(card):
+    assert lmcalc.report(card()).to_dict()["model"]["id"] == "mine"
+
+
+BAD = [
+    ("n_heads = 4", "n_heads = 5", "d_model = 24", "a multiple of n_heads = 5"),
+    ("n_heads = 4", "n_heads = 4\nn_kv_heads = 3", "n_heads = 4", "a multiple of n_kv_heads = 3"),
+    ("n_heads = 4", "n_heads = 8", "head_dim = 3", "even"),
+    ("n_layers = 2", "n_layers = -2", "n_layers = -2", "an integer from 1"),
+    ("n_layers = 2", "n_layers = 0", "n_layers = 0", "an integer from 1"),
+    ("n_layers = 2", "n_layers = 2.5", "n_layers = 2.5", "an integer from 1"),
+    ("n_layers = 2", "n_layers = 2.0", "n_layers = 2.0", "an integer from 1"),
+    ("n_layers = 2", "n_layers = true", "n_layers = True", "an integer from 1"),
+    ("n_layers = 2", 'n_layers = "2"', "n_layers = '2'", "an integer from 1"),
+    ("n_layers = 2", "n_layers = 10_000_000_000_000_000", "n_layers", "2**40"),
+    ("n_layers = 2", "", "n_layers", "missing"),
+    ("d_ff = 32", "", "d_ff", "missing"),
+    ("d_ff = 32", "d_ff = 32\nd_fff = 32", "d_fff = 32", "closest: d_ff"),
+    ("d_ff = 32", 'd_ff = 32\nffn = "swigloo"', "ffn = 'swigloo'", "swiglu"),
+    ("d_ff = 32", "d_ff = 32\nnorm_eps = 0.0", "norm_eps = 0.0", "above 0"),
+    ("d_ff = 32", "d_ff = 32\nnorm_eps = nan", "norm_eps = nan", "above 0"),
+    ("d_ff = 32", 'd_ff = 32\ntied = "yes"', "tied = 'yes'", "true or false"),
+    ("d_ff = 32", "d_ff = 32\nposition_buckets = 8", "position_buckets = 8", "no part of this model has such a field"),
+    ("", "[architecture_2]\nx = 1", "architecture_2", "allowed: name, family"),
+    ('name = "mine"', "name = 3", "name = 3", "a str"),
+    ('name = "mine"', "", "'name'", "missing"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "given", "allowed"), BAD)
+def test_a_bad_field_is_refused_with_file_key_value_and_what_is_allowed(card, old, new, given, allowed):
+    path = card(old, new)
+    with pytest.raises(lmcalc.InputError) as caught:
+        lmcalc.load(path)
+    message = str(caught.value)
+    assert path in message and given in message and allowed in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("text", ["name = ", "\x00", "[architecture\n"])
+def test_a_file_that_is_no_toml_is_refused(tmp_path, text):
+    path = tmp_path / "bad.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(lmcalc.InputError, match="not valid TOML"):
+        lmcalc.load(path)
+
+
+def test_a_file_that_is_not_there_is_refused():
+    with pytest.raises(lmcalc.InputError, match=r"nowhere\.toml: no such file"):
+        lmcalc.load("nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "closest"), [("llama-3.1-8", "llama-3.1-8b"), ("gpt22", "gpt2"), ("Mistral7b", "mistral-7b")]
+)
+def test_an_unknown_model_lists_the_closest(name, closest):
+    with pytest.raises(lmcalc.InputError) as caught:
+        lmcalc.load(name)
+    assert f"unknown model {name!r}; closest: " in str(caught.value) and closest in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [3, None, ["gpt2"], 2.5])
+def test_what_is_no_model_at_all_is_refused(given):
+    with pytest.raises(lmcalc.InputError, match="allowed: a name or a path"):
+        lmcalc.load(given)
+
+
+def test_changes_over_a_card_are_checked_alike():
+    assert lmcalc.load("gpt2", {"n_layers": 3}).fields["n_layers"] == 3
+    with pytest.raises(lmcalc.InputError, match=r"set\.n_layers = 0; allowed: an integer from 1"):
+        lmcalc.load("gpt2", {"n_layers": 0})
+    with pytest.raises(lmcalc.InputError, match=r"set\.layers_n.*closest: "):
+        lmcalc.load("gpt2", {"layers_n": 3})

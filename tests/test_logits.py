@@ -1,0 +1,322 @@
+"""The reference forward against logits that transformers recorded, and checkpoints used to the last tensor.
+
+Reached, relative to the largest logit of a prefill and of every cached step: 1e-15 where the class computed in float64
+throughout (EXACT), 1e-6 or better elsewhere, where it keeps rotary tables, norms or softmax in float32.
+"""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import lmcalc
+from lmcalc import reference
+from lmcalc.huggingface import built, read, tensors
+from lmcalc.huggingface.checkpoint import Checkpoint
+from lmcalc.huggingface.families import FAMILIES
+from lmcalc.huggingface.names import CONSTANTS
+
+RECORDED = Path(__file__).parent / "recorded" / "logits"
+NAMES = sorted(folder.name for folder in RECORDED.iterdir() if read(folder / "config.json")["model_type"] in FAMILIES)
+EXACT = {"bert", "falcon-rw", "gpt2", "gpt2-layer-scale", "openai-gpt"}
+
+
+def tolerance(name):
+    return 1e-14 if name in EXACT else 1e-6
+
+
+def calls(expected):
+    """[(keyword arguments, logits)] of a recording, in order."""
+    first = {"input_ids": expected["input_ids"]}
+    if "encoder_input_ids" in expected:
+        first["encoder_input_ids"] = expected["encoder_input_ids"]
+    found, at = [(first, expected["logits"])], 0
+    for step, size in enumerate(expected.get("step_sizes", ())):
+        found.append(({"input_ids": expected["next_ids"][:, at : at + size]}, expected[f"step_logits_{step}"]))
+        at += size
+    return found
+
+
+def test_every_family_is_recorded():
+    assert {read(RECORDED / name / "config.json")["model_type"] for name in NAMES} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_logits(name):
+    ref = reference.open(RECORDED / name)
+    expected = calls(dict(np.load(RECORDED / name / "expected.npz")))
+    largest, cache = max(abs(logits).max() for _, logits in expected), None
+    for arguments, logits in expected:
+        given, cache = ref(**arguments, cache=cache)
+        assert given.shape == logits.shape and given.dtype == np.float64
+        assert abs(given - logits).max() <= tolerance(name) * largest
+
+
+def test_float32():
+    expected = calls(dict(np.load(RECORDED / "gpt2" / "expected.npz")))[0]
+    logits, cache = reference.open(RECORDED / "gpt2", dtype="float32")(**expected[0])
+    assert logits.dtype == np.float32 and {each.dtype for each in cache.states.values()} == {np.dtype("float32")}
+    assert abs(logits - expected[1]).max() < 1e-5 * abs(expected[1]).max()
+
+
+# Every tensor of a checkpoint -------------------------------------------------------------------------------------
+
+
+class File:
+    """A checkpoint with other shapes."""
+
+    def __init__(self, file, **changes):
+        self.shapes, self.read = {**file.shapes, **changes}, file.read
+        self.shapes = {name: shape for name, shape in self.shapes.items() if shape is not None}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_tensor_is_used(name):
+    """Dropping, transposing or adding a tensor is an error that names it."""
+    file = Checkpoint(RECORDED / name)
+    model = built(read(RECORDED / name / "config.json"), str(RECORDED / name), "lm_head.weight" in file.shapes)
+    found = tensors.places(model, reference.weights(model))
+    assert set(tensors.matched(found, file, "file").values()) <= set(file.shapes)
+    for tensor, shape in file.shapes.items():
+        if any(re.fullmatch(pattern, tensor) for pattern in CONSTANTS):
+            continue
+        with pytest.raises(lmcalc.InputError, match=rf"1 tensors.*\n  {re.escape(tensor)}: missing"):
+            tensors.matched(found, File(file, **{tensor: None}), "file")
+        if shape != shape[::-1]:
+            with pytest.raises(lmcalc.InputError, match=rf"\n  {re.escape(tensor)}: shape \[.*needed"):
+                tensors.matched(found, File(file, **{tensor: shape[::-1]}), "file")
+    with pytest.raises(lmcalc.InputError, match=r"more\.weight: not used by the model"):
+        tensors.matched(found, File(file, **{"more.weight": (3,)}), "file")
+
+
+def checkpoint(folder, name, change=lambda weights: None, config=None):
+    """A copy of a recorded checkpoint whose {name: array} was changed."""
+    weights = load_file(RECORDED / name / "model.safetensors")
+    change(weights)
+    save_file({key: np.ascontiguousarray(value) for key, value in weights.items()}, folder / "model.safetensors")
+    text = json.loads((RECORDED / name / "config.json").read_text()) | (config or {})
+    (folder / "config.json").write_text(json.dumps(text))
+    return folder
+
+
+def same(folder, name):
+    """Whether a checkpoint answers as the recorded one does."""
+    arguments, _ = calls(dict(np.load(RECORDED / name / "expected.npz")))[0]
+    one, other = (reference.open(each)(**arguments)[0] for each in (folder, RECORDED / name))
+    return (one == other).all()
+
+
+def test_all_problems_are_named(tmp_path):
+    def change(weights):
+        del weights["model.layers.1.mlp.up_proj.weight"]
+        weights["model.layers.0.mlp.down_proj.weight"] = weights["model.layers.0.mlp.down_proj.weight"].T
+        weights["model.layers.2.mlp.up_proj.weight"] = np.zeros((28, 24), np.float32)
+        weights["model.layers.0.self_attn.q_proj.bias"] = np.zeros(32, np.float32)
+
+    with pytest.raises(lmcalc.InputError) as error:
+        reference.open(checkpoint(tmp_path, "llama", change))
+    assert str(error.value).split("\n")[1:] == [
+        "  model.layers.0.mlp.down_proj.weight: shape [28, 24]; needed: [24, 28]",
+        "  model.layers.1.mlp.up_proj.weight: missing; needed: shape [28, 24]",
+        "  model.layers.0.self_attn.q_proj.bias: not used by the model",
+        "  model.layers.2.mlp.up_proj.weight: not used by the model",
+    ]
+
+
+RENAMED = {
+    "gpt2": (r"^transformer\.", ""),
+    "openai-gpt": (r"^transformer\.", ""),
+    "bloom": (r"^transformer\.", ""),
+    "opt": (r"^model\.", ""),
+    "gpt_neox": (r"^gpt_neox\.", ""),
+    "bert": (r"^bert\.", ""),
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_names_without_prefix(name, tmp_path):
+    def change(weights):
+        for key in list(weights):
+            weights[re.sub(*RENAMED[name], key)] = weights.pop(key)
+
+    assert same(checkpoint(tmp_path, name, change), name)
+
+
+def test_gamma_and_beta(tmp_path):
+    def change(weights):
+        for key in list(weights):
+            new = key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+            weights[new] = weights.pop(key)
+
+    assert same(checkpoint(tmp_path, "bert", change), "bert")
+
+
+LEFT_OVERS = {
+    "gpt2": ["h.0.attn.bias", "transformer.h.1.attn.masked_bias"],
+    "gpt_neox": ["gpt_neox.layers.0.attention.rotary_emb.inv_freq", "gpt_neox.layers.1.attention.bias"],
+    "llama": ["model.layers.0.self_attn.rotary_emb.inv_freq"],
+    "bert": ["bert.embeddings.position_ids", "bert.pooler.dense.weight", "cls.seq_relationship.bias"],
+    "t5": ["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"],
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OVERS)
+def test_left_overs(name, tmp_path):
+    change = dict.fromkeys(LEFT_OVERS[name], np.ones((2, 2), np.float32))
+    assert same(checkpoint(tmp_path, name, lambda weights: weights.update(change)), name)
+
+
+COPIES = {
+    "gpt2": ("lm_head.weight", "transformer.wte.weight"),
+    "llama-tied": ("lm_head.weight", "model.embed_tokens.weight"),
+    "t5": ("decoder.embed_tokens.weight", "shared.weight"),
+    "bert": ("cls.predictions.decoder.bias", "cls.predictions.bias"),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_of_tied_tensors(name, tmp_path):
+    copy, original = COPIES[name]
+
+    def change(weights):
+        weights[copy] = weights[original]
+
+    assert same(checkpoint(tmp_path, name, change), name)
+
+    def differ(weights):
+        weights[copy] = weights[original] + 1
+
+    with pytest.raises(lmcalc.InputError, match=rf"{re.escape(copy)}: differs from {re.escape(original)}"):
+        reference.open(checkpoint(tmp_path, name, differ))
+
+
+def test_t5_head_is_decided_by_the_file(tmp_path):
+    """transformers 5 writes version 1.1 without its head, under a config that has one."""
+    folder = checkpoint(tmp_path, "t5-v1.1", lambda weights: weights.pop("lm_head.weight"))
+    fields = reference.open(folder).model.fields
+    assert fields["tied"] and "head_scale" not in fields
+
+
+def test_constants(tmp_path):
+    def change(weights):
+        weights["model.layers.1.mlp.act_fn.beta"] = np.array(0.7, np.float32)
+
+    with pytest.raises(lmcalc.InputError, match=r"act_fn\.beta = .*0\.5"):
+        reference.open(checkpoint(tmp_path, "apertus", change))
+
+
+# Files --------------------------------------------------------------------------------------------------------------
+
+
+def write_raw(path, dtype, arrays):
+    """A safetensors file of any type: {name: array of its bytes' unsigned integers}."""
+    header, data = {}, b""
+    for name, array in arrays.items():
+        start, data = len(data), data + array.tobytes()
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [start, len(data)]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def test_bfloat16(tmp_path):
+    def rounded(weights):
+        for key, value in weights.items():
+            weights[key] = (value.view(np.uint32) & 0xFFFF0000).view(np.float32)
+
+    (tmp_path / "float32").mkdir(), (tmp_path / "bfloat16").mkdir()
+    one = checkpoint(tmp_path / "float32", "llama", rounded)
+    weights = load_file(one / "model.safetensors")
+    shutil.copy(one / "config.json", tmp_path / "bfloat16")
+    upper = {key: (value.view(np.uint32) >> 16).astype("<u2") for key, value in weights.items()}
+    write_raw(tmp_path / "bfloat16" / "model.safetensors", "BF16", upper)
+    ids = [[5, 6, 7]]
+    assert (reference.open(one)(ids)[0] == reference.open(tmp_path / "bfloat16")(ids)[0]).all()
+    eighths = {key: np.zeros(value.shape, np.uint8) for key, value in weights.items()}
+    write_raw(tmp_path / "bfloat16" / "model.safetensors", "F8_E4M3", eighths)
+    with pytest.raises(lmcalc.InputError, match="of type F8_E4M3; allowed: F64, F32, F16, BF16"):
+        reference.open(tmp_path / "bfloat16")(ids)
+
+
+def sharded(folder, index=None):
+    """The recorded llama in two files with an index."""
+    weights = load_file(RECORDED / "llama" / "model.safetensors")
+    names = {key: f"model-0000{1 + number % 2}-of-00002.safetensors" for number, key in enumerate(sorted(weights))}
+    for file in set(names.values()):
+        save_file({key: weights[key] for key in weights if names[key] == file}, folder / file)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names} if index is None else index))
+    shutil.copy(RECORDED / "llama" / "config.json", folder)
+    return folder
+
+
+def test_sharded(tmp_path):
+    assert same(sharded(tmp_path), "llama")
+
+
+def test_bad_folders(tmp_path):
+    refused = {
+        "no such folder": lambda: tmp_path / "nothing",
+        "config.json: cannot be read": lambda: tmp_path,
+        "weight_map = 3": lambda: sharded(tmp_path, {"weight_map": 3}),
+        "no such file": lambda: sharded(tmp_path, {"weight_map": {"a": "../config.json"}}),
+    }
+    for message, make in refused.items():
+        with pytest.raises(lmcalc.InputError, match=message):
+            reference.open(make())
+    (tmp_path / "model.safetensors.index.json").unlink()
+    with pytest.raises(lmcalc.InputError, match=r"allowed: one \.safetensors file"):
+        reference.open(tmp_path)
+    for file in tmp_path.glob("*.safetensors"):
+        file.unlink()
+    with pytest.raises(lmcalc.InputError, match=r"no model\.safetensors and no model\.safetensors\.index\.json"):
+        reference.open(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes((RECORDED / "llama" / "model.safetensors").read_bytes()[:-100])
+    with pytest.raises(lmcalc.InputError, match="cannot be read as safetensors"):
+        reference.open(tmp_path)
+
+
+# Calls ----------------------------------------------------------------------------------------------------------------
+
+
+def test_bad_calls():
+    gpt2, bert, t5, llama = (reference.open(RECORDED / name) for name in ("gpt2", "bert", "t5", "llama"))
+    _, cache = gpt2([[1] * 30])
+    refused = {
+        "holds 53; allowed: token ids from 0 to 52": lambda: gpt2([[1, 53]]),
+        "holds -1; allowed": lambda: gpt2([[-1]]),
+        r"has shape \(2,\)": lambda: gpt2([1, 2]),
+        "type float64": lambda: gpt2([[1.5]]),
+        r"shape \(1, 0\)": lambda: gpt2([[]]),
+        "33 tokens are beyond the 32 positions": lambda: gpt2([[1, 2, 3]], cache),
+        "34 tokens are beyond the 32 positions": lambda: reference.open(RECORDED / "opt")([[1] * 34]),
+        "the cache 1; allowed: the same": lambda: gpt2([[1], [2]], cache),
+        "cache is dict": lambda: gpt2([[1]], {}),
+        "no encoder": lambda: llama([[1]], encoder_input_ids=[[1]]),
+        "has an encoder": lambda: t5([[1]]),
+        "encoder_input_ids 2; allowed": lambda: t5([[1]], encoder_input_ids=[[1], [2]]),
+        "cache is Cache; allowed: what an earlier call of this reference returned": lambda: bert([[1]], cache),
+        "dtype = 'int8'": lambda: reference.open(RECORDED / "gpt2", dtype="int8"),
+    }
+    for message, call in refused.items():
+        with pytest.raises(lmcalc.InputError, match=message):
+            call()
+    assert gpt2([[1, 2]], cache)[1].past == 32
+    assert bert([[1, 2]])[1] is None
+
+
+def test_any_model():
+    """A reference of a model without a checkpoint: random weights by path, or given ones."""
+    model = lmcalc.load(RECORDED / "gemma3-window")
+    ids = np.arange(12).reshape(1, 12) + 3
+    whole, _ = reference.of(model)(ids)
+    ref, cache, parts = reference.of(model), None, []
+    for start, stop in ((0, 5), (5, 6), (6, 12)):
+        logits, cache = ref(ids[:, start:stop], cache)
+        parts.append(logits)
+    assert abs(np.concatenate(parts, 1) - whole).max() < 1e-12 * abs(whole).max()
+    with pytest.raises(lmcalc.InputError, match="the weight embedding/table is missing"):
+        reference.of(model, {})(ids)
