@@ -20,7 +20,7 @@ __all__ = [*_NAMES, "reference"]
 
 
 class _Package(type(sys)):
-    """This package. Where a file is called as a public name is (hardware, trace), `lmcalc.hardware` stays the function."""
+    """This package. Where a file has a public name (hardware, trace), `lmcalc.hardware` stays the function."""
 
     def __setattr__(self, name, value):
         if name not in _NAMES or type(value) is not type(

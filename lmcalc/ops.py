@@ -324,8 +324,9 @@ class Ops(Scans):
     def span(self, window=None):
         """(tokens of the past, all tokens) that a layer still holds: a window keeps those that its next token may see.
 
-        So a call of several tokens onto a full buffer has min(past, window - 1) + new keys, and `full` counts that
-        rectangle: it is what eager kernels with a rolling buffer compute (transformers' do).
+        So a call of several tokens onto a full buffer has min(past, window - 1) + new keys. Under the option `rectangle`
+        (a report's prefill with mask="full") scores are counted over past + new keys in windowed layers too, as a kernel
+        that keeps everything computes them.
         """
         found = self._spans.get(_key(window))
         if found is None:

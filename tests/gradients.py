@@ -1,12 +1,12 @@
 """Gradients of the primitives in NumPy, and small examples of each: what test_primitives.py holds the table to.
 
-GRADIENTS[name](np, g, *operands, output, **attributes) returns the gradients of the operands, in order. It sees what the row's
-`keeps` names: every operand ("inputs"), or `output` alone; weights are always there, and other operands are None. Sums over the axes
-along which an operand was broadcast belong to a norm (its weights always are), but not to add, multiply and product,
-where `Op.broadcast` counts them.
+GRADIENTS[name](np, g, *operands, output, **attributes) returns the gradients of the operands, in order. It sees what
+the row's `keeps` names: every operand ("inputs"), or `output` alone; weights are always there, and other operands are
+None. Sums over the axes along which an operand was broadcast belong to a norm (its weights always are), but not to add,
+multiply and product, where `Op.broadcast` counts them.
 
-EXAMPLES[name](random, m, n) returns (operands, attributes, points, rows) for m rows of n elements; WEIGHTS says how many
-of the operands are weights. To add a primitive, add a row to both tables.
+EXAMPLES[name](random, m, n) returns (operands, attributes, points, rows) for m rows of n elements; WEIGHTS says how
+many of the operands are weights. To add a primitive, add a row to both tables.
 """
 
 import math
@@ -181,12 +181,38 @@ def mean(np, g, x, output, axis):
 
 
 GRADIENTS = {
-    "einsum": einsum, "product": einsum, "add": add, "subtract": subtract, "log_sum_exp": log_sum_exp, "mean": mean, "multiply": multiply, "scale": scale, "shift": shift, "relu": relu,
-    "relu2": relu2, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu, "elu": elu, "selu": selu, "xielu": xielu,
-    "softplus": softplus, "sigmoid": sigmoid, "clamped_glu": clamped_glu, "softcap": softcap, "clip": clip, "mask": mask,
-    "rotate": rotate, "softmax": softmax, "softmax_sink": softmax_sink, "rms_norm": rms_norm, "l2_norm": l2_norm,
-    "layer_norm": layer_norm, "layer_norm_no_bias": layer_norm_no_bias, "layer_norm_plain": layer_norm_plain,
-}  # fmt: skip
+    "einsum": einsum,
+    "product": einsum,
+    "add": add,
+    "subtract": subtract,
+    "log_sum_exp": log_sum_exp,
+    "mean": mean,
+    "multiply": multiply,
+    "scale": scale,
+    "shift": shift,
+    "relu": relu,
+    "relu2": relu2,
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": silu,
+    "elu": elu,
+    "selu": selu,
+    "xielu": xielu,
+    "softplus": softplus,
+    "sigmoid": sigmoid,
+    "clamped_glu": clamped_glu,
+    "softcap": softcap,
+    "clip": clip,
+    "mask": mask,
+    "rotate": rotate,
+    "softmax": softmax,
+    "softmax_sink": softmax_sink,
+    "rms_norm": rms_norm,
+    "l2_norm": l2_norm,
+    "layer_norm": layer_norm,
+    "layer_norm_no_bias": layer_norm_no_bias,
+    "layer_norm_plain": layer_norm_plain,
+}
 
 
 # Examples --------------------------------------------------------------------------------------------------------
@@ -209,8 +235,11 @@ def one(**attributes):
 def norm(weights):
     """A norm of m rows of n with so many weights of n."""
     return lambda random, m, n: (
-        [normal(random, m, n), *[normal(random, n) for _ in range(weights)]], {"eps": 1e-3}, m * n, m,
-    )  # fmt: skip
+        [normal(random, m, n), *[normal(random, n) for _ in range(weights)]],
+        {"eps": 1e-3},
+        m * n,
+        m,
+    )
 
 
 def rotated(interleaved, spare):
@@ -232,25 +261,51 @@ def masked(random, m, n):
 
 EXAMPLES = {
     "einsum": lambda random, m, n: (
-        [normal(random, m, n, 3), normal(random, n, 3, 4)], {"equation": "bxy,xyo->bo"}, m * n * 3 * 4, m),
-    "product": lambda random, m, n: (
-        [normal(random, m, n), normal(random, n, m)], {"equation": "xy,yx->xy"}, m * n, m),
+        [normal(random, m, n, 3), normal(random, n, 3, 4)],
+        {"equation": "bxy,xyo->bo"},
+        m * n * 3 * 4,
+        m,
+    ),
+    "product": lambda random, m, n: ([normal(random, m, n), normal(random, n, m)], {"equation": "xy,yx->xy"}, m * n, m),
     "add": lambda random, m, n: ([normal(random, m, n), normal(random, m, n)], {}, m * n, m),
     "subtract": lambda random, m, n: ([normal(random, m, n), normal(random, m, n)], {}, m * n, m),
     "log_sum_exp": one(axis=(-1,)),
     "mean": lambda random, m, n: ([normal(random, m, 6)], {"axis": (-1,)}, m * 6, m),
     "multiply": lambda random, m, n: ([normal(random, m, n), normal(random, m, n)], {}, m * n, m),
-    "scale": one(by=0.3), "shift": one(by=0.3), "relu": one(), "relu2": one(), "gelu": one(), "gelu_tanh": one(),
-    "silu": one(), "elu": one(), "selu": one(), "softplus": one(), "sigmoid": one(), "softcap": one(cap=1.5),
+    "scale": one(by=0.3),
+    "shift": one(by=0.3),
+    "relu": one(),
+    "relu2": one(),
+    "gelu": one(),
+    "gelu_tanh": one(),
+    "silu": one(),
+    "elu": one(),
+    "selu": one(),
+    "softplus": one(),
+    "sigmoid": one(),
+    "softcap": one(cap=1.5),
     "clip": one(by=0.8),
     "xielu": lambda random, m, n: (
-        [normal(random, m, n), normal(random, 1), normal(random, 1)], {"beta": 0.5, "eps": -1e-6}, m * n, m),
+        [normal(random, m, n), normal(random, 1), normal(random, 1)],
+        {"beta": 0.5, "eps": -1e-6},
+        m * n,
+        m,
+    ),
     "clamped_glu": lambda random, m, n: (
-        [normal(random, m, n), normal(random, m, n)], {"limit": 0.9, "alpha": 1.7}, m * n, m),
-    "mask": masked, "rotate": rotated(False, 0), "softmax": one(),
+        [normal(random, m, n), normal(random, m, n)],
+        {"limit": 0.9, "alpha": 1.7},
+        m * n,
+        m,
+    ),
+    "mask": masked,
+    "rotate": rotated(False, 0),
+    "softmax": one(),
     "softmax_sink": lambda random, m, n: ([normal(random, m, n), normal(random, 1, 1)], {}, m * n, m),
-    "rms_norm": norm(1), "l2_norm": norm(0), "layer_norm": norm(2), "layer_norm_no_bias": norm(1),
+    "rms_norm": norm(1),
+    "l2_norm": norm(0),
+    "layer_norm": norm(2),
+    "layer_norm_no_bias": norm(1),
     "layer_norm_plain": norm(0),
-}  # fmt: skip
+}
 MORE = {"rotate": [rotated(True, 0), rotated(False, 3), rotated(True, 2)]}  # further examples of one primitive
 WEIGHTS = {"rms_norm": 1, "layer_norm": 2, "layer_norm_no_bias": 1, "xielu": 2, "softmax_sink": 1}  # how many come last

@@ -2,18 +2,19 @@
 
     python tests/record_counts.py [NAME...]        these models, or all of CONFIGS
 
-Needs torch and transformers (made with torch 2.13, transformers 5.24; no network, no memory for weights: the models are built
-on the meta device). The tests that read tests/recorded/counts.json need neither. Of every model it holds, on one line:
+Needs torch and transformers (made with torch 2.13, transformers 5.24; no network, no memory for weights: the models are
+built on the meta device). The tests that read tests/recorded/counts.json need neither. Of every model it holds, on one
+line:
 
     class    the transformers class that was built
     config   from which config
     params   numel() of its parameters by part, tied tensors once; a bias belongs to its part
-    flops    what torch.utils.flop_counter counts (2 per multiply-add, matrix products and convolutions only) by part, in a
-             prefill of B sequences of S tokens with all logits, and in a decode step of one token onto ctx cached ones
+    flops    what torch.utils.flop_counter counts (2 per multiply-add, matrix products and convolutions only) by part,
+             in a prefill of B sequences of S tokens with all logits, and in a decode of one token onto ctx cached ones
     cache    bytes of the tensors in past_key_values after a prefill of ctx tokens, batch 1, bf16
 
-The names of the parts are those of INTERFACE.md. To add a model, add a row to CONFIGS under the name of its card. Module
-names that no pattern of PARAMETERS or PRODUCTS knows are an error.
+The names of the parts are those of `lmcalc report`. To add a model, add a row to CONFIGS under the name of its card.
+Module names that no pattern of PARAMETERS or PRODUCTS knows are an error.
 """
 
 import json
@@ -39,9 +40,15 @@ def gpt2(layers, width, heads):
 
 def decoder(base, layers, width, ffn, heads, kv_heads, tied=False, **others):
     return {
-        **base, "num_hidden_layers": layers, "hidden_size": width, "intermediate_size": ffn, "num_attention_heads": heads,
-        "num_key_value_heads": kv_heads, "tie_word_embeddings": tied, **others,
-    }  # fmt: skip
+        **base,
+        "num_hidden_layers": layers,
+        "hidden_size": width,
+        "intermediate_size": ffn,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "tie_word_embeddings": tied,
+        **others,
+    }
 
 
 CONFIGS = {

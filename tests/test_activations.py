@@ -1,4 +1,4 @@
-"""What training keeps, against Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models"."""
+"""What training keeps, against Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large Transformers")."""
 
 import sympy
 
@@ -6,8 +6,20 @@ from lmcalc.lenses.activations import kept
 from lmcalc.model import build, trace
 
 s, b, h, a = sympy.symbols("s b h a", positive=True, integer=True)
-GPT2 = {"n_layers": 1, "d_model": h, "n_heads": a, "d_ff": 4 * h, "vocab_size": 37, "max_positions": s, "norm": "layernorm",
-        "ffn": "gelu_tanh", "ffn_bias": True, "positions": "learned", "attention_bias": "all", "tied": True}  # fmt: skip
+GPT2 = {
+    "n_layers": 1,
+    "d_model": h,
+    "n_heads": a,
+    "d_ff": 4 * h,
+    "vocab_size": 37,
+    "max_positions": s,
+    "norm": "layernorm",
+    "ffn": "gelu_tanh",
+    "ffn_bias": True,
+    "positions": "learned",
+    "attention_bias": "all",
+    "tied": True,
+}
 
 
 def of_blocks(layers):
@@ -17,8 +29,8 @@ def of_blocks(layers):
 def test_a_block_of_gpt_keeps_what_the_paper_counts():
     """Their eq. 1 is s b h (34 + 5 a s / h) bytes a layer, in 16 bits, masks in 1 byte an element.
 
-    It holds dropout: two masks of s b h behind attention and feed-forward (2 of the 34), and for the attention weights a
-    mask of a s^2 b and the weights after dropout, 2 a s^2 b (3 of the 5). We have no dropout: 32 and 2.
+    It holds dropout: two masks of s b h behind attention and feed-forward (2 of the 34), and for the attention weights
+    a mask of a s^2 b and the weights after dropout, 2 a s^2 b (3 of the 5). We have no dropout: 32 and 2.
     """
     block = of_blocks(2) - of_blocks(1)
     theirs = s * b * h * (34 + 5 * a * s / h)
@@ -27,7 +39,7 @@ def test_a_block_of_gpt_keeps_what_the_paper_counts():
 
 
 def test_their_parts():
-    """Attention 11 s b h + 5 a s^2 b, feed-forward 19 s b h, two norms 4 s b h (sec. 4.1), each with its dropout mask."""
+    """Sec. 4.1: attention 11 s b h + 5 a s^2 b and feed-forward 19 s b h, with dropout masks; two norms 4 s b h."""
     attention = 2 + 4 + 2 + 2  # shared input of q, k, v; q and k; v; input of the output projection
     feed_forward = 2 + 8 + 8  # inputs of both matrices and of GeLU
     assert attention + 1 == 11 and feed_forward + 1 == 19

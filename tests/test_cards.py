@@ -1,4 +1,4 @@
-"""The model cards: each loads, gives the published count, says where it is from; and bad cards are refused with a reason."""
+"""The model cards: each loads, gives the published count, says where it is from; bad ones are refused with a reason."""
 
 import tomllib
 from pathlib import Path

@@ -22,15 +22,30 @@ def both():
 
 # Schema: exactly the keys of INTERFACE.md ------------------------------------------------------------------------
 
-PHASE = {"flops": {"total", "contraction", "normalization", "elementwise", "contraction_by_part"},
-         "bytes": {"total", "weights", "activations", "cache_read", "cache_write"}, "intensity": None, "by_part": None}  # fmt: skip
+PHASE = {
+    "flops": {"total", "contraction", "normalization", "elementwise", "contraction_by_part"},
+    "bytes": {"total", "weights", "activations", "cache_read", "cache_write"},
+    "intensity": None,
+    "by_part": None,
+}
 TIMES = {"bound_s", "bound_by", "compute_s", "memory_s", "vector_s", "roofline_s", "serial_s", "tokens_per_s"}
 KEYS = {
     "schema": None,
     "version": None,
     "model": {"id", "name", "source", "family"},
-    "workload": {"batch", "prompt", "past", "context", "mask", "logits", "traffic", "experts", "mla", "dtypes",
-                 "fuse_projections"},
+    "workload": {
+        "batch",
+        "prompt",
+        "past",
+        "context",
+        "mask",
+        "logits",
+        "traffic",
+        "experts",
+        "mla",
+        "dtypes",
+        "fuse_projections",
+    },
     "params": {"total", "active", "buffers", "mtp", "by_part"},
     "weights": {"bytes"},
     "cache": {"bytes", "bytes_per_token", "bytes_per_token_first", "state_bytes"},
@@ -38,7 +53,7 @@ KEYS = {
     "decode": set(PHASE),
     "hardware": None,
     "notes": None,
-}  # fmt: skip
+}
 
 
 def test_keys_are_those_of_the_schema(both):
@@ -56,8 +71,18 @@ def test_keys_are_those_of_the_schema(both):
     for row in both["hardware"]:
         assert set(row) == {"id", "ridge", "fits", "memory_needed", "memory_available", "prefill", "decode"}
         assert set(row["prefill"]) == set(row["decode"]) == TIMES
-    parts = ("token_embedding", "position_embedding", "attention", "ffn", "moe_router", "moe_experts", "moe_shared", "mixer",
-             "norms", "lm_head")  # fmt: skip
+    parts = (
+        "token_embedding",
+        "position_embedding",
+        "attention",
+        "ffn",
+        "moe_router",
+        "moe_experts",
+        "moe_shared",
+        "mixer",
+        "norms",
+        "lm_head",
+    )
     assert set(parts) <= set(both["params"]["by_part"])
 
 
@@ -107,7 +132,7 @@ def test_ridge_points(both):
 
 
 def test_bounds_by_hand(both):
-    """Decode reads every weight but the table's other rows once, the cache once, and writes one token's keys and values."""
+    """Decode reads each weight (of the table one row) and the cache once, and writes one token's keys and values."""
     table, cached = 128_256 * 4096, 2048 * 131_072
     moved = 2 * (8_030_261_248 - table + 4096) + cached + 131_072 + 4 + 2 * 128_256
     a100, h100 = both["hardware"]
@@ -127,8 +152,12 @@ def test_kernel_by_kernel_by_hand(both):
     sides = []
     for kernel in both["prefill"]["by_part"]:
         classes = kernel["flops_by_class"]
-        sides.append((classes["contraction"] / peak + (kernel["flops"] - classes["contraction"]) / vector,
-                      kernel["bytes"] / bandwidth))  # fmt: skip
+        sides.append(
+            (
+                classes["contraction"] / peak + (kernel["flops"] - classes["contraction"]) / vector,
+                kernel["bytes"] / bandwidth,
+            )
+        )
     assert row["prefill"]["roofline_s"] == pytest.approx(sum(map(max, sides)), rel=1e-12)
     assert row["prefill"]["serial_s"] == pytest.approx(sum(map(sum, sides)), rel=1e-12)
 

@@ -15,10 +15,16 @@ def one(row):
     found = lmcalc.report(row["model"], hardware=[row["hardware"]], **sizes).to_dict()
     machine = found["hardware"][0]
     columns = {
-        "model": found["model"]["id"], "hardware": machine["id"], **sizes, "params_total": found["params"]["total"],
-        "weights_bytes": found["weights"]["bytes"], "cache_bytes": found["cache"]["bytes"],
-        "state_bytes": found["cache"]["state_bytes"], "memory_needed": machine["memory_needed"], "fits": machine["fits"],
-    }  # fmt: skip
+        "model": found["model"]["id"],
+        "hardware": machine["id"],
+        **sizes,
+        "params_total": found["params"]["total"],
+        "weights_bytes": found["weights"]["bytes"],
+        "cache_bytes": found["cache"]["bytes"],
+        "state_bytes": found["cache"]["state_bytes"],
+        "memory_needed": machine["memory_needed"],
+        "fits": machine["fits"],
+    }
     for phase in ("prefill", "decode"):
         flops, moved = found[phase]["flops"], found[phase]["bytes"]
         columns |= {
@@ -48,8 +54,15 @@ def agree(found, expected):
 
 
 def test_all_columns_are_those_of_a_loop_over_reports():
-    found = lmcalc.sweep([LLAMA, "gpt2"], hardware=["a100", "h100"], batch=[[1], [7], [300]], context=[0, 1, 4096, 131_072],
-                         prompt=100, past=10, columns=module.COLUMNS)  # fmt: skip
+    found = lmcalc.sweep(
+        [LLAMA, "gpt2"],
+        hardware=["a100", "h100"],
+        batch=[[1], [7], [300]],
+        context=[0, 1, 4096, 131_072],
+        prompt=100,
+        past=10,
+        columns=module.COLUMNS,
+    )
     assert list(found) == list(module.COLUMNS)
     every = rows(found)
     assert len(every) == 2 * 2 * 3 * 4
@@ -89,9 +102,26 @@ def test_ints_lists_ranges_and_integer_arrays_are_all_taken():
 
 @pytest.mark.parametrize(
     "batch",
-    [[0, 1], [1.5], [True, 2], ["1"], [[1], [1, 2]], [2**60], [10**30], numpy.array([-1]), numpy.array([2**60]), numpy.array([True]),
-     numpy.array([1.5]), numpy.array([1], dtype="float32"), "3", None, 0, 2.5, numpy.array([numpy.nan])],
-)  # fmt: skip
+    [
+        [0, 1],
+        [1.5],
+        [True, 2],
+        ["1"],
+        [[1], [1, 2]],
+        [2**60],
+        [10**30],
+        numpy.array([-1]),
+        numpy.array([2**60]),
+        numpy.array([True]),
+        numpy.array([1.5]),
+        numpy.array([1], dtype="float32"),
+        "3",
+        None,
+        0,
+        2.5,
+        numpy.array([numpy.nan]),
+    ],
+)
 def test_what_is_no_size_is_refused(batch):
     with pytest.raises(lmcalc.InputError, match="batch"):
         lmcalc.sweep("gpt2", batch=batch)
@@ -123,8 +153,23 @@ def test_unknown_columns_and_machines_are_refused():
 
 def test_usual_columns():
     alone, on = lmcalc.sweep("gpt2"), lmcalc.sweep("gpt2", hardware="h100")
-    assert {"model", "batch", "prompt", "context", "params_total", "weights_bytes", "cache_bytes", "prefill_flops", "prefill_bytes",
-            "decode_flops", "decode_bytes"} <= set(alone) < set(on)  # fmt: skip
+    assert (
+        {
+            "model",
+            "batch",
+            "prompt",
+            "context",
+            "params_total",
+            "weights_bytes",
+            "cache_bytes",
+            "prefill_flops",
+            "prefill_bytes",
+            "decode_flops",
+            "decode_bytes",
+        }
+        <= set(alone)
+        < set(on)
+    )
     assert {"hardware", "prefill_bound_s", "decode_bound_s"} <= set(on) - set(alone)
 
 
@@ -147,6 +192,8 @@ def test_as_a_frame():
 
 
 def test_options_and_changes():
-    plain, changed = (lmcalc.sweep(LLAMA, context=[100], columns=["cache_bytes"], **more)["cache_bytes"][0]
-                      for more in ({}, {"set": {"n_kv_heads": 1}, "cache": "fp8"}))  # fmt: skip
+    plain, changed = (
+        lmcalc.sweep(LLAMA, context=[100], columns=["cache_bytes"], **more)["cache_bytes"][0]
+        for more in ({}, {"set": {"n_kv_heads": 1}, "cache": "fp8"})
+    )
     assert plain == 16 * changed

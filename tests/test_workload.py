@@ -59,7 +59,7 @@ def test_a_dtype_that_is_none_is_refused(slot, given):
 
 
 def test_a_typo_lists_the_closest():
-    with pytest.raises(lmcalc.InputError, match="closest: .*bf16"):
+    with pytest.raises(lmcalc.InputError, match=r"closest: .*bf16"):
         lmcalc.report("gpt2", weights="bf61")
 
 
@@ -78,7 +78,7 @@ def test_every_dtype_is_stored_in_whole_blocks(name):
 
 
 def test_blocks_run_along_the_inputs_of_a_matrix():
-    """mxfp4: 17 bytes for 32 values. GPT-2: inputs of 768 and 3,072 are whole blocks, rows of a table and vectors, too."""
+    """mxfp4: 17 bytes for 32 values. In GPT-2 all inputs, 768 and 3,072, all rows and all vectors are whole blocks."""
     found = lmcalc.report("gpt2", weights="mxfp4").to_dict()
     assert found["weights"]["bytes"] * 32 == found["params"]["total"] * 17
 
@@ -101,7 +101,7 @@ def test_a_convention_that_is_none_is_refused(name, given, allowed):
 
 
 def test_an_unknown_option_lists_the_known_ones():
-    with pytest.raises(lmcalc.InputError, match="unknown workload option 'batchsize'; .*batch"):
+    with pytest.raises(lmcalc.InputError, match=r"unknown workload option 'batchsize'; .*batch"):
         lmcalc.report("gpt2", batchsize=3)
 
 

@@ -1,7 +1,7 @@
 """Small models as dicts of card fields: one row for each variant, so that together every component occurs.
 
-Used wherever a test loops over all that a model can be. All sizes are distinct, prime where the structure allows. To add
-a variant, add a row: what it changes in BASE.
+Used wherever a test loops over all that a model can be. All sizes are distinct, prime where the structure allows. To
+add a variant, add a row: what it changes in BASE.
 """
 
 BASE = {"n_layers": 3, "d_model": 23, "n_heads": 15, "n_kv_heads": 3, "head_dim": 14, "d_ff": 29, "vocab_size": 37,

@@ -20,7 +20,8 @@ TOP = ("name", "aliases", "vendor", "title", "kind", "grade", "source", "notes",
 
 
 class Machine(Frozen):
-    """One machine. peak, vector: {dtype: FLOP/s} of matrix and vector units, dense; memory: usable bytes; bandwidth: bytes/s.
+    """One machine: `peak` and `vector` are {dtype: FLOP/s} of matrix and vector units, dense, `memory` usable bytes,
+    `bandwidth` bytes/s.
 
     Figures that are not public are missing from `peak` and `vector`, or None for `memory`; bandwidth is always known.
     `card` is its file as read, with what else is known of it and where from.
@@ -49,7 +50,7 @@ class Machine(Frozen):
         return None, None
 
     def vector_peak(self):
-        """(FLOP/s for everything that is not a contraction, dtype): the fp32 rate of the vector units, (None, None) if unknown."""
+        """(FLOP/s of the vector units, dtype) for all that is not a contraction: at fp32; (None, None) if unknown."""
         for dtype in ("fp32", "bf16", "fp16", "fp64"):
             if dtype in self.vector:
                 return self.vector[dtype], dtype

@@ -15,7 +15,7 @@ from .report import Pass, bounds, by_kernel
 CHUNK = 2**15  # points at a time: arrays of this size stay in a core's cache
 SIZES = ("batch", "prompt", "past", "context")
 
-# Columns: how each is read off a Piece, of a phase read off its Pass, and of a phase on a machine ----------------------
+# Columns: how each is read off a Piece, those of a phase off its Pass; and those of a machine --------------------
 
 POINT = {
     "model": lambda piece: piece.model.name,
@@ -48,8 +48,8 @@ TEXT = ("model", "hardware", "fits", "prefill_bound_by", "decode_bound_by")  # n
 USUAL = (
     "model", "hardware", "batch", "prompt", "past", "context", "params_total", "weights_bytes", "cache_bytes", "fits",
     *(f"{phase}_{name}" for phase in ("prefill", "decode") for name in (
-        "flops", "flops_contraction", "flops_normalization", "flops_elementwise", "bytes", "intensity", "bound_s", "bound_by",
-        "tokens_per_s")),
+        "flops", "flops_contraction", "flops_normalization", "flops_elementwise", "bytes", "intensity", "bound_s",
+        "bound_by", "tokens_per_s")),
 )  # fmt: skip
 
 
@@ -68,10 +68,10 @@ def sweep(model, hardware=(), batch=1, prompt=2048, past=0, context=2048, column
 
     model, hardware: a name, or several. batch, prompt, past, context: whole numbers, lists or arrays of them that
     broadcast against each other. columns: names out of COLUMNS (default: USUAL). set: {field: value} over the cards.
-    options: as of `report`. Numbers are float64: exact up to 2**53, beyond that to 15 digits; NaN where a machine has no
-    such figure. Raises InputError.
+    options: as of `report`. Numbers are float64: exact up to 2**53, beyond that to 15 digits; NaN where a machine lacks
+    the figure, or an encoder the phase. Raises InputError.
 
-    >>> grid = sweep("llama-3.1-8b", batch=[[1], [8]], context=[1024, 4096], columns=["batch", "context", "cache_bytes"])
+    >>> grid = sweep("llama-3.1-8b", batch=[[1], [8]], context=[1024, 4096], columns=["batch", "cache_bytes"])
     >>> grid["cache_bytes"].tolist()
     [134217728.0, 536870912.0, 1073741824.0, 4294967296.0]
     """
