@@ -11,7 +11,7 @@ from .model import Model, build
 MOST = 2**40  # a size beyond this is a mistake, and products of sizes must stay finite as floats
 TOP = {
     "name": str, "family": str, "aliases": list, "organization": str, "released": str, "context_length": int,
-    "notes": list, "architecture": dict, "source": dict, "published": dict, "training": dict,
+    "notes": list, "architecture": dict, "source": dict, "published": dict, "training": dict, "unpublished": str,
 }  # fmt: skip
 
 
@@ -31,12 +31,7 @@ def load(model, changes=None):
         from . import huggingface
 
         return huggingface.load(model, changes)
-    card = read(model)
-    where = card["where"]
-    fields = dict(card["architecture"])
-    for name, value in (changes or {}).items():
-        fields[name] = check(name, value, "set")
-    return _built(card, fields, where if not changes else f"{card['name']} with changed fields")
+    return built(read(model), changes)
 
 
 def _is_config(model):
@@ -46,7 +41,14 @@ def _is_config(model):
     return isinstance(model, dict)
 
 
-def _built(card, fields, where):
+def built(card, changes=None):
+    """The Model of a card that was read. A card that only says what is not public has none, and is refused."""
+    if "architecture" not in card:
+        raise InputError(f"{card['name']}: no architecture to count: {card['unpublished']}")
+    fields, where = dict(card["architecture"]), card["where"]
+    for name, value in (changes or {}).items():
+        fields[name] = check(name, value, "set")
+    where = where if not changes else f"{card['name']} with changed fields"
     return build(fields, card["name"], source=card.get("source", {}).get("config", ""),
                  family=card.get("family", ""), notes=tuple(card.get("notes", ())), where=where)  # fmt: skip
 
@@ -76,9 +78,13 @@ def checked(card, where):
             raise InputError(f"{where}: unknown key {key!r}; allowed: " + ", ".join(TOP))
         if not isinstance(value, TOP[key]) or isinstance(value, bool):
             raise InputError(f"{where}: {key} = {value!r}; allowed: a {TOP[key].__name__}")
-    for key in ("name", "architecture"):
+    for key in ("name",) if "unpublished" in card else ("name", "architecture"):
         if key not in card:
             raise InputError(f"{where}: the key {key!r} is missing")
+    if "unpublished" in card:
+        if "architecture" in card:
+            raise InputError(f"{where}: unpublished and architecture; allowed: one of the two")
+        return {**card, "where": where}
     fields = {key: check(key, value, f"{where}: architecture") for key, value in card["architecture"].items()}
     return {**card, "architecture": fields, "where": where}
 

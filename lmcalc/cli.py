@@ -88,22 +88,15 @@ def models(options):
     """the model cards"""
     from .questions.catalogue import models as ask
 
-    rows = ask()
-    if options.family is not None:
-        families = sorted({row["family"] for row in rows})
-        if options.family not in families:
-            from .errors import unknown
-
-            raise unknown("family", options.family, families)
-        rows = [row for row in rows if row["family"] == options.family]
-    return rendered(options, rows, "catalogue", what="models"), 0
+    rows = ask(options.family, options.where)
+    return rendered(options, rows, "catalogue", what="axes" if options.axes else "models"), 0
 
 
 def hardware(options):
     """the machines"""
     from .questions.catalogue import hardware as ask
 
-    return rendered(options, ask(), "catalogue", what="hardware"), 0
+    return rendered(options, ask(where=options.where), "catalogue", what="hardware"), 0
 
 
 def validate(options):
@@ -120,8 +113,8 @@ def validate(options):
 COMMANDS = {
     "report": (report, "model hardware workload"),
     "compare": (compare, "several variants hardware workload"),
-    "models": (models, "family"),
-    "hardware": (hardware, ""),
+    "models": (models, "family where"),
+    "hardware": (hardware, "where"),
     "validate": (validate, "models"),
 }
 
@@ -137,7 +130,8 @@ CHOSEN = {
     "mask": "causal (only allowed pairs) or full (the rectangle)",
     "logits": "last (position of the prompt) or all",
     "traffic": "fused, unfused or ideal",
-    "experts": "expected, min, max or all",
+    "experts": "whose weights are read: expected, min, max or all",
+    "expert_skew": "popularity of experts as rank**-X, for expected (default 0: all alike)",
     "mla": "best, expanded or absorbed",
 }
 
@@ -175,6 +169,11 @@ def _variants(command):
 
 def _family(command):
     command.add_argument("--family", metavar="F", help="only this family")
+    command.add_argument("--axes", action="store_true", help="what models choose (norm, activation, positions, ratios), not their sizes")
+
+
+def _where(command):
+    command.add_argument("--where", metavar="EXPR", help="only rows for which it holds: \"n_layers > 60 and attention == 'gqa'\"; fields as in -f json, None where unknown")  # fmt: skip
 
 
 def _hardware(command):
@@ -186,18 +185,20 @@ def _workload(command):
     for name, (short, meaning) in SIZES.items():
         command.add_argument(*([short] if short else []), f"--{name}", metavar="N", help=meaning)
     for name, meaning in CHOSEN.items():
-        command.add_argument(f"--{name}", metavar="X", help=meaning)
+        command.add_argument(f"--{name.replace('_', '-')}", metavar="X", help=meaning)
     command.add_argument("--fuse-projections", action="store_true", help="products of one input (Q, K, V; up, gate) read it once")
     command.add_argument("--pad-vocab", metavar="N", help="vocabulary rounded up to a multiple of N")
     command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ...")
 
 
-GROUPS = {"model": _model, "models": _models, "several": _several, "variants": _variants, "family": _family, "hardware": _hardware, "workload": _workload}
+GROUPS = {"model": _model, "models": _models, "several": _several, "variants": _variants, "family": _family, "where": _where, "hardware": _hardware, "workload": _workload}
 
 
 def workload(options):
     """The workload options that were given, as numbers."""
     found = {name: getattr(options, name) for name in CHOSEN if getattr(options, name) is not None}
+    if "expert_skew" in found:
+        found["expert_skew"] = number(found["expert_skew"])
     found |= {name: whole(f"--{name}", getattr(options, name)) for name in SIZES if getattr(options, name) is not None}
     return found | {"fuse_projections": options.fuse_projections}
 

@@ -5,6 +5,7 @@ import zlib
 
 import numpy
 
+from . import patterns
 from .errors import InputError
 
 
@@ -59,6 +60,11 @@ class Data:
         """Remember a state for the pass after this one; of a cache the last `window` rows."""
         self.kept[path] = array if window is None else array[:, max(array.shape[1] - window, 0) :]
 
+    def extended(self, path, rows):
+        """What a layer kept, with further rows behind it."""
+        found = self.states.get(path)
+        return rows if found is None else numpy.concatenate((found, rows), axis=1)
+
     def positions(self, ops, window=None):
         """(positions of the new tokens as a column, positions of the keys that a layer of this window holds)."""
         end = ops.past + ops.new
@@ -67,8 +73,13 @@ class Data:
     def causal(self, ops, window=None):
         """Queries x keys, booleans: which of the keys that a layer holds each new token sees."""
         query, key = self.positions(ops, window)
-        allowed = key <= query
-        return allowed if window is None else allowed & (key > query - window)
+        return patterns.allowed(query, key, window)
+
+    def chosen(self, index, allowed):
+        """Sequences x 1 x queries x keys, booleans: those that the index (BTA) names, as far as they are allowed."""
+        found = numpy.zeros((len(index), *allowed.shape), bool)
+        numpy.put_along_axis(found, index, True, axis=-1)
+        return (found & allowed)[:, None]
 
 
 def _real(array):

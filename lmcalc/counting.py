@@ -1,9 +1,9 @@
 """An ndarray that counts what NumPy does to it, and knows nothing of the primitives' rules.
 
-It intercepts ufuncs, reductions and array functions: multiply-adds of einsum and matmul, two FLOPs each; each arithmetic or
-transcendental operation, comparison, maximum or select on floats, one; a reduction its input size; moving data, integers
-and booleans nothing. It is an allow-list: a NumPy call that it does not know raises, and so does a result that is no
-longer of this class, since that would count nothing.
+It intercepts ufuncs, reductions and array functions: multiply-adds of einsum and matmul, two FLOPs each; each
+arithmetic or transcendental operation, comparison, maximum or select on floats, one; a reduction its input size; moving
+data, integers and booleans nothing, nor putting in order (choosing). It is an allow-list: a NumPy call that it does not
+know raises, and so does a result that is no longer of this class, since that would count nothing.
 """
 
 import math
@@ -19,6 +19,7 @@ _FREE = {numpy.logical_and, numpy.logical_or, numpy.logical_not, numpy.bitwise_a
 _MOVING = {
     numpy.concatenate, numpy.stack, numpy.take, numpy.transpose, numpy.reshape, numpy.expand_dims, numpy.broadcast_to,
     numpy.moveaxis, numpy.swapaxes, numpy.squeeze, numpy.repeat, numpy.pad, numpy.take_along_axis, numpy.split,
+    numpy.argsort,
 }  # fmt: skip
 _REDUCING = {numpy.sum, numpy.max, numpy.min, numpy.prod}
 _flops = [0]

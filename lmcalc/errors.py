@@ -2,7 +2,19 @@
 
 
 class InputError(ValueError):
-    """Bad input: a wrong name, file, field or workload. The command line prints it and exits with status 2."""
+    """Bad input: a wrong name, file, field or workload. The command line prints it and exits with status 2.
+
+    What was given may be long, or a terminal's commands: a line keeps its ends, and control characters become `?`.
+    """
+
+    def __init__(self, text):
+        super().__init__("\n".join(_shown(line) for line in text.split("\n")))
+
+
+def _shown(line, most=2000):
+    if len(line) > most:
+        line = f"{line[: most // 2]} ... ({len(line) - most:,} characters) ... {line[-most // 2 :]}"
+    return line if line.isprintable() else "".join(each if each.isprintable() else "?" for each in line)
 
 
 def closest(name, known, most=5):

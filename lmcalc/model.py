@@ -47,6 +47,7 @@ class Model(Stack):
     """A language model: a token embedding, a stack, a head, and for some an encoder before it.
 
     name, source, family: where it is from. fields: the architecture as a card has it. notes: what a reader must know.
+    mtp: (number, module) pairs of multi-token prediction, which have weights and no part in the forward pass.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Model(Stack):
     embedding: Component
     head: Component
     encoder: Component = None
+    mtp: tuple = ()
 
     def forward(self, ops, p, tokens, logits="last", source=None):
         """Logits BTV of tokens BT; with logits="last" only the last position goes through the head.
@@ -75,8 +77,8 @@ class Model(Stack):
         """An encoder alone: every token sees every other, nothing is kept, nothing is generated."""
         return self.fields.get("stack") == "encoder"
 
-    def declared(self):
-        """[(path, component, times)] of every component of the model, for its weights."""
+    def declared(self, mtp=False):
+        """[(path, component, times)] of every component of the model, for its weights; or of its prediction modules."""
         found = []
 
         def walk(path, component, times):
@@ -94,7 +96,8 @@ class Model(Stack):
                     else:
                         walk(path + item[0], item[1], times * run.count)
 
-        walk("", self, 1)
+        for count, module in self.mtp if mtp else ((1, self),):
+            walk("mtp" if mtp else "", module, count)
         return found
 
 
@@ -156,12 +159,13 @@ def trace(model, batch, new, past=0, logits="last", unroll=False, data=None, sou
 class Fields:
     """The fields of a card while a model is built from them: remembers which were read, refuses what cannot be."""
 
-    def __init__(self, fields, where, read=None):
+    def __init__(self, fields, where, read=None, name=None, whole=None):
         self._fields, self._where, self.read = fields, where, set() if read is None else read
+        self.name, self._whole = name, whole or self  # of a kind of layer its name, and all fields
 
     def kind(self, name, changes):
         """The fields of a kind of layer: these, with changes."""
-        return Fields({**self._fields, **changes}, f"{self._where}: kinds.{name}", self.read)
+        return Fields({**self._fields, **changes}, f"{self._where}: kinds.{name}", self.read, name, self._whole)
 
     def __getitem__(self, name):
         self.read.add(name)
@@ -178,6 +182,10 @@ class Fields:
     def refuse(self, name, given, allowed):
         """Raise the error for a value that cannot be."""
         raise InputError(f"{self._where}: {name} = {given!r}; allowed: {allowed}")
+
+    def of_kind(self, name):
+        """The fields of another kind of layer than this one."""
+        return self._whole.kind(name, self._whole.get("kinds")[name])
 
     def divided(self, name, number, by_name, by):
         """number / by, which has to be a whole number; sizes that are symbols are divided as such."""
@@ -201,6 +209,10 @@ def stacked(reader, count, make):
         return (Run(count, (("layers", make(reader)),)),)
     kinds, every = reader.get("kinds", {}), _expanded(reader, pattern)
     every = (every * (count // len(every) + 1))[:count]
+    if any(each.get("kv_from") for each in kinds.values()):
+        from .components.shared_kv import refuse_gaps
+
+        refuse_gaps(reader, every)
     blocks = {name: make(reader.kind(name, kinds[name])) for name in dict.fromkeys(every)}
     period = next(p for p in range(1, count + 1) if every == (every[:p] * (count // p + 1))[:count])
     cycles, labels = count // period, {}
@@ -252,7 +264,8 @@ def build(fields, name="model", source="", family="", notes=(), where=None):
         encoder = Stack(**_stack(reader, reader["n_encoder_layers"], causal=False))
     body = _stack(reader, reader["n_layers"], causal=kind != "encoder", crossed=encoder is not None)
     model = Model(name=name, source=source, family=family, fields=fields, notes=tuple(notes), encoder=encoder,
-                  embedding=embeddings.embedding(reader), head=embeddings.head(reader), **body)  # fmt: skip
+                  embedding=embeddings.embedding(reader), head=embeddings.head(reader),
+                  mtp=_mtp(reader, body["runs"]), **body)  # fmt: skip
     for kind, changes in fields.get("kinds", {}).items():
         for each in changes:
             if each not in reader.read:
@@ -281,13 +294,42 @@ def _stack(reader, count, causal=True, crossed=False):
     return {"runs": stacked(reader, count, lambda fields: _block(fields, causal, crossed)), **parts}
 
 
-def _block(reader, causal, crossed):
-    from .components.attention import attention
-    from .components.feed_forward import feed_forward
+def _mtp(reader, runs):
+    """Prediction modules: each has a layer like the last of the model."""
+    count = reader.get("n_mtp_layers")
+    if count is None:
+        return ()
+    from .components.mtp import token_prediction
 
-    make, cross = components.load(components.BLOCKS[reader.get("block", "serial")]), None
+    last = runs[-1]
+    while isinstance(last, Run):
+        last = last.items[-1]
+    return ((count, token_prediction(reader, last[1])),)
+
+
+def _block(reader, causal, crossed):
+    make, mixer, branches = components.BLOCKS[reader.get("block", "serial")], reader.get("mixer", "attention"), {}
+    if mixer != "none":
+        slot = "attention" if mixer == "attention" else "mixer"
+        branches[slot] = components.load(components.MIXERS[mixer])(reader, causal)
     if crossed:
         from .components.cross_attention import cross_attention
 
-        cross = cross_attention(reader)
-    return make(reader, attention(reader, causal), feed_forward(reader), cross)
+        branches["cross_attention"] = cross_attention(reader)
+    if reader.get("ffn") != "none":
+        branches["ffn"] = _feed_forward(reader)
+    if not branches:
+        reader.refuse("ffn", "none", 'a feed-forward in a layer with mixer = "none", which would do nothing')
+    return components.load(make)(reader, branches)
+
+
+def _feed_forward(reader):
+    """Plain, RWKV's, or a mixture of experts in layers that have some."""
+    experts = reader.get("n_experts", 0)
+    if reader.get("ffn") == "channel_mix":
+        from .components.rwkv import channel_mix as make
+    elif isinstance(experts, int) and experts == 0:
+        from .components.feed_forward import feed_forward as make
+    else:
+        from .components.moe import mixture as make
+    return make(reader)

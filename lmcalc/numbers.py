@@ -163,6 +163,24 @@ def ceil_div(a, b):
     return sympy.ceiling(a / sympy.Integer(b))
 
 
+def floor_div(a, b):
+    """a / b rounded down.
+
+    >>> floor_div(33, 32)
+    1
+    """
+    kinds = _like(a), _like(b)
+    if kinds == ("int", "int"):
+        return a // b
+    if "symbol" in kinds:
+        import sympy
+
+        return sympy.floor(sympy.sympify(a) / b)
+    import numpy
+
+    return numpy.floor(a / b)
+
+
 def seen(n, window=None):
     """(query, key) pairs among the first n positions when each query sees itself and up to window - 1 before it.
 
@@ -183,3 +201,64 @@ def causal_pairs(past, new, window=None):
     if window is None:
         return new * past + exact_div(new * (new + 1), 2)
     return seen(past + new, window) - seen(past, window)
+
+
+def touched(each, experts, used, choices, tokens, skew=0):
+    """The bytes of the experts that `tokens` tokens are expected to choose, at `each` bytes an expert: a whole number.
+
+    A token chooses expert i with probability p_i, tokens do so independently: sum over experts of 1 - (1 - p_i)^tokens.
+    p_i = used / choices where all are alike; with a skew s it goes as i^-s (Zipf's law), scaled so that the p_i of all
+    choices add up to `used`, none above 1. The weights belong to the first `experts` of the choices.
+
+    >>> touched(1000, experts=8, used=2, choices=8, tokens=3)
+    4625
+    """
+    if skew:
+        miss = [1 - p for p in _popularity(choices, used, skew)[:experts]]
+        missed = sum([p**tokens for p in miss])
+        return nearest(each * (experts - missed))
+    kinds = {_like(size) for size in (each, experts, used, choices, tokens)}
+    if kinds == {"int"}:
+        whole = each * experts
+        if tokens * used > 128 * choices:  # less than e^-128 of the experts are missed
+            return whole
+        hit, every = choices**tokens - (choices - used) ** tokens, choices**tokens
+        return (2 * whole * hit + every) // (2 * every)
+    if "symbol" in kinds:
+        import sympy
+
+        used = sympy.sympify(used)
+    return nearest(each * experts * (1 - (1 - used / choices) ** tokens))
+
+
+def nearest(x):
+    """A float, array of floats or symbolic number to the nearest whole one, halves upwards."""
+    if isinstance(x, float):
+        return int((x + 0.5) // 1)
+    if _like(x) == "array":
+        import numpy
+
+        return numpy.floor(x + 0.5)
+    import sympy
+
+    return sympy.floor(x + sympy.Rational(1, 2))
+
+
+_POPULARITY = {}
+
+
+def _popularity(choices, used, skew):
+    """How likely a token is to choose each of the choices, the most popular first."""
+    if not (isinstance(choices, int) and isinstance(used, int)):
+        raise TypeError("a skew needs numbers of experts that are ints")
+    found = _POPULARITY.get((choices, used, skew))
+    if found is None:
+        share = [rank**-skew for rank in range(1, choices + 1)]
+        certain, rest = 0, sum(share)
+        while used - certain and (used - certain) * share[certain] >= rest:  # no expert is chosen twice by a token
+            rest -= share[certain]
+            certain += 1
+        scale = (used - certain) / rest if rest > 0 else 0.0
+        found = [1.0] * certain + [each * scale for each in share[certain:]]
+        found = _POPULARITY[choices, used, skew] = found
+    return found

@@ -7,8 +7,10 @@ heads per kv head, H head size, V vocabulary, J rows of a position table.
 
 import contextlib
 
-from .numbers import causal_pairs, minimum, monomial, times
+from . import patterns
+from .numbers import minimum, monomial, times
 from .primitives import PRIMITIVES
+from .route import Routes
 from .scan import Scans
 from .trace import Array, Group, Mask, Op, State, Trace
 
@@ -31,7 +33,7 @@ def _parse(equation):
     return found
 
 
-class Ops(Scans):
+class Ops(Scans, Routes):
     """Records one forward pass of `new` tokens for `batch` sequences whose caches hold `past` tokens.
 
     batch, new, past: int, SymPy symbol or float array. unroll: trace every layer by itself. options: the conventions
@@ -43,6 +45,7 @@ class Ops(Scans):
         self.batch, self.new, self.past, self.keys, self.source = batch, new, past, past + new, source
         self.trace = Trace(batch, new, past)
         self.unroll, self.data, self.options = unroll or data is not None, data, options
+        self.left = {}  # what a layer leaves for later ones, by name
         self._path, self._part, self._class = (), ("", ""), None
         self._group, self._times = None, (1, ())
         self._masks, self._spans, self._weights, self._shared, self._layer = {}, {}, {}, {}, 0
@@ -105,6 +108,16 @@ class Ops(Scans):
             name = f"layers/{self._layer}"
             self._layer += 1
         return call(name, x)
+
+    @property
+    def layer_number(self):
+        """The place of the layer that is running, from 0 on; known where layers are unrolled."""
+        return self._layer - 1
+
+    @property
+    def number(self):
+        """The number of the layer that runs, where layers are unrolled."""
+        return self._layer - 1
 
     # An encoder -----------------------------------------------------------------------------------------------------
 
@@ -215,6 +228,14 @@ class Ops(Scans):
         """a * b, where b may lack axes of a."""
         return self._binary("multiply", a, b)
 
+    def divide(self, a, b):
+        """a / b, where b may lack axes of a."""
+        return self._binary("divide", a, b)
+
+    def maximum(self, a, b):
+        """The larger of a and b, where b may lack axes of a."""
+        return self._binary("maximum", a, b)
+
     def scale(self, x, by):
         """x times a number."""
         return self.apply("scale", x, by=by)
@@ -242,7 +263,8 @@ class Ops(Scans):
         """Softmax over the last axis; a mask that x carries is applied first. sink: one more logit for each row."""
         assert x.axes[-1] == axis, (x.axes, axis)
         if x.mask is not None:
-            x = self.apply("mask", x, allowed=x.mask.data)
+            reads = None if x.mask.index is None else (x, x.mask.index)
+            x = self.apply("mask", x, allowed=x.mask.data, reads=reads)
         name, inputs = ("softmax", [x]) if sink is None else ("softmax_sink", [x, self._aligned(sink, x.axes)])
         return self._emit(name, inputs, x.axes, x.sizes, *_points(x), rows=monomial(*x.sizes[:-1]), mask=x.mask)
 
@@ -308,6 +330,20 @@ class Ops(Scans):
         return self._emit("view", [x], axes, x.sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base,
                           writes=False)  # fmt: skip
 
+    def at(self, x, axis, place):
+        """x at one place of an axis, which is lost: a view."""
+        where = x.axes.index(axis)
+        sizes = x.sizes[:where] + x.sizes[where + 1 :]
+        return self._emit("view", [x], x.axes[:where] + x.axes[where + 1 :], sizes, reads=(), role=x.role, dtype=x.dtype,
+                          base=x.base, writes=False, take=(*[slice(None)] * where, place))  # fmt: skip
+
+    def spread(self, x, axis, size, behind):
+        """x for each of `size` places of a new axis behind another: a view, and reading it reads x."""
+        at = x.axes.index(behind) + 1
+        sizes = x.sizes[:at] + (size,) + x.sizes[at:]
+        return self._emit("spread", [x], x.axes[:at] + axis + x.axes[at:], sizes, reads=(), role=x.role, dtype=x.dtype,
+                          base=x.base, parts=(x,) if x.parts is None else x.parts, writes=False, at=at, shape=sizes)  # fmt: skip
+
     def last(self, x):
         """The last position of the axis T: a view."""
         assert x.axes[:2] == "BT", x.axes
@@ -330,7 +366,7 @@ class Ops(Scans):
         """
         found = self._spans.get(_key(window))
         if found is None:
-            held = self.past if window is None else minimum(self.past, window - 1)
+            held = patterns.held(self.past, window)
             found = held, self.keys if window is None or self.options.get("rectangle") else held + self.new
             self._spans[_key(window)] = found
         return found
@@ -353,9 +389,10 @@ class Ops(Scans):
         out = self._emit("append", inputs, axes, sizes, reads=(x,), role="cache", dtype="cache", base=rows,
                          parts=(held, fresh), writes=False)  # fmt: skip
         self.trace.ops[-1].writes = (rows,)
-        self.trace.states[key] = State(key, "cache", "cache", x.sizes[2:], window, self._times)
+        self.trace.states[key] = State(key, "cache", "cache", x.sizes[2:], patterns.most(window), self._times)
         if self.data is not None:
-            self.data.keep(key, out.data, window)
+            most = patterns.most(window)
+            self.data.keep(key, out.data if most is None else self.data.extended(key, x.data), most)
         return out
 
     def keep(self, name, x):
@@ -383,11 +420,25 @@ class Ops(Scans):
         if self.data is not None:
             self.data.kept[key] = data
 
+    def some(self, x, most):
+        """A cache of which each new token reads at most so many rows (which, is decided as it runs): a view."""
+        stored, fresh = x.parts
+        rows = minimum(stored.sizes[1], most * self.new)
+        stored = Array(stored.axes, (stored.sizes[0], rows, *stored.sizes[2:]), "cache", "cache", stored.path)
+        return self._emit("view", [x], x.axes, x.sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base,
+                          parts=(stored, fresh), writes=False)  # fmt: skip
+
+    def best(self, scores, count):
+        """The mask under which each new token sees the `count` keys of the largest scores (BTS), which are masked."""
+        index = self.choose(scores, minimum(self.keys, count))
+        data = None if self.data is None else self.data.chosen(index.data, scores.mask.data)
+        return Mask(patterns.pairs(self.past, self.new, count), data, index)
+
     def causal(self, window=None):
-        """The mask under which each new token sees itself and what came before, `window` keys at most."""
+        """The mask under which each new token sees itself and what came before, as a window or pattern allows."""
         found = self._masks.get(_key(window))
         if found is None:
-            found = self._masks[_key(window)] = Mask(causal_pairs(self.past, self.new, window))
+            found = self._masks[_key(window)] = Mask(patterns.pairs(self.past, self.new, window))
             if self.data is not None:
                 found.data = self.data.causal(self, window)
         return found

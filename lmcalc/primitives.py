@@ -12,6 +12,7 @@ The test of this table runs every kernel on arrays that count what NumPy really 
 """
 
 import math
+from itertools import pairwise
 
 CONTRACTION, NORMALIZATION, ELEMENTWISE, MOVEMENT = "contraction", "normalization", "elementwise", "movement"
 CLASSES = (CONTRACTION, NORMALIZATION, ELEMENTWISE, MOVEMENT)
@@ -55,6 +56,22 @@ def einsum(np, a, b, equation):
 def product(np, a, b, equation):
     """A product of two operands that contracts nothing: 1 FLOP a point."""
     return np.einsum(equation, a, b)
+
+
+@primitive(CONTRACTION, per_element=2, keeps="inputs", backward=(4, 0))
+def routed(np, x, weight, index, equation):
+    """x times those matrices of a stack that an index names: the rows of each expert together, one expert at a time."""
+    index, experts = np.asarray(index), weight.shape[0]
+    if "A" not in equation.partition(",")[0]:
+        x = np.broadcast_to(np.expand_dims(x, 2), (*index.shape, *x.shape[2:]))
+    inner = math.prod(x.shape[3:])
+    rows, matrices = np.reshape(x, (-1, inner)), np.reshape(weight, (experts, inner, -1))
+    which = np.minimum(np.reshape(index, -1), experts - 1)
+    order = np.argsort(which, kind="stable")
+    ends, rows = np.searchsorted(which[order], np.arange(experts + 1)), np.take(rows, order, axis=0)
+    found = [rows[a:b] @ matrices[at] for at, (a, b) in enumerate(pairwise(ends)) if b > a]
+    result = np.take(np.concatenate(found), np.argsort(order), axis=0)
+    return np.reshape(result, (*index.shape, *weight.shape[x.ndim - 2 :]))
 
 
 # Elementwise -----------------------------------------------------------------------------------------------------
@@ -157,6 +174,19 @@ def clamped_glu(np, gate, up, limit, alpha):
     return gate / (np.exp(gate * -alpha) + 1) * (up + 1)
 
 
+@primitive(ELEMENTWISE, per_element=8, keeps="inputs", backward=(20, 0))
+def limited_glu(np, gate, up, limit):
+    """silu(gate) up, gate clamped above at limit and up to +-limit (DeepSeek V4)."""
+    gate, up = np.minimum(gate, limit), np.maximum(np.minimum(up, limit), -limit)
+    return gate / (np.exp(-gate) + 1) * up
+
+
+@primitive(ELEMENTWISE, per_element=3, keeps="output", backward=(7, 0))
+def sqrt_softplus(np, x):
+    """sqrt(log(1 + exp(x))) (router scores of DeepSeek V4)."""
+    return np.sqrt(np.log1p(np.exp(x)))
+
+
 @primitive(ELEMENTWISE, per_element=3, keeps="output", backward=(4, 0))
 def softcap(np, x, cap):
     """cap * tanh(x / cap) (Gemma 2, sec. 2)."""
@@ -167,6 +197,27 @@ def softcap(np, x, cap):
 def clip(np, x, by):
     """x between -by and by (clip_qkv of MPT, OLMo and DBRX)."""
     return np.minimum(np.maximum(x, -by), by)
+
+
+@primitive(ELEMENTWISE, per_element=2, keeps="output", backward=(3, 0))
+def clamp(np, x, low, high):
+    """x between low and high."""
+    return np.minimum(np.maximum(x, low), high)
+
+
+@primitive(ELEMENTWISE, per_element=1, keeps="output", backward=(1, 0))
+def exp(np, x):
+    return np.exp(x)
+
+
+@primitive(ELEMENTWISE, per_element=1, keeps="inputs", backward=(4, 0))
+def divide(np, a, b):
+    return a / b
+
+
+@primitive(ELEMENTWISE, per_element=1, keeps="inputs", backward=(3, 0))
+def maximum(np, a, b):
+    return np.maximum(a, b)
 
 
 @primitive(ELEMENTWISE, per_element=1)
@@ -256,7 +307,84 @@ def mean(np, x, axis=(-1,)):
     return np.sum(x, axis=axis) / math.prod(x.shape[each] for each in axis)
 
 
+@primitive(NORMALIZATION, per_element=2, keeps="inputs", backward=(6, 0))
+def share(np, x):
+    """x / sum(x)."""
+    return x / np.sum(x, axis=-1, keepdims=True)
+
+
+@primitive(NORMALIZATION, per_element=2, per_row=1, keeps="inputs", backward=(6, 1))
+def share_eps(np, x, eps):
+    """x / (sum(x) + eps)."""
+    return x / (np.sum(x, axis=-1, keepdims=True) + eps)
+
+
+# Routing: what decides which experts a token gets passes no gradient -----------------------------------------------
+
+
+@primitive(ELEMENTWISE, per_element=1)
+def sum_(np, x, axis):
+    return np.sum(x, axis=axis)
+
+
+@primitive(ELEMENTWISE, per_element=2)
+def limit_groups_max(np, x, groups, count):
+    """Minus infinity outside the best groups, by the largest entry of each (DeepSeek V2, sec. 2.2.2)."""
+    return _limited(np, x, np.max(np.reshape(x, (*x.shape[:-1], groups, -1)), axis=-1), count)
+
+
+@primitive(ELEMENTWISE, per_element=1, per_row=2)
+def limit_groups_top2(np, x, groups, count):
+    """Minus infinity outside the best groups, by the two largest entries of each (DeepSeek V3, sec. 2.1.2)."""
+    grouped = np.reshape(x, (*x.shape[:-1], groups, -1))
+    best = np.take_along_axis(grouped, np.argsort(grouped, axis=-1)[..., -2:], axis=-1)
+    return _limited(np, x, np.sum(best, axis=-1), count)
+
+
+def _limited(np, x, scores, count):
+    best = np.asarray(np.argsort(scores, axis=-1))[..., -count:, None]
+    group = np.arange(x.shape[-1]) // (x.shape[-1] // scores.shape[-1])
+    return np.where((group == best).any(axis=-2), x, -math.inf)
+
+
+@primitive(ELEMENTWISE, per_element=7)
+def near_best(np, x, jitter):
+    """Minus infinity where x is 2 jitter max(|x|, largest) below the largest, or more (SparseMixer-v2)."""
+    highest = np.max(x, axis=-1, keepdims=True)
+    return np.where(highest - x > np.maximum(np.absolute(x), highest) * (2 * jitter), -math.inf, x)
+
+
+@primitive(ELEMENTWISE, per_element=1)
+def exclude(np, x, index):
+    """Minus infinity where the index points."""
+    return np.where(np.arange(x.shape[-1]) == np.asarray(index), -math.inf, x)
+
+
+@primitive(ELEMENTWISE, per_element=1, keeps="index", backward=(2, 0))
+def identity_where(np, out, x, index, experts):
+    """x where the index is of no expert with weights, else out."""
+    return np.where(np.asarray(index) >= experts, x, out)
+
+
 # Movement: nothing is computed, but bytes may move ---------------------------------------------------------------
+
+
+@primitive(MOVEMENT)
+def choose(np, x, count):
+    """The places of the largest entries of the last axis, the largest first."""
+    return np.argsort(x, axis=-1)[..., ::-1][..., :count]
+
+
+@primitive(MOVEMENT, keeps="index")
+def chosen(np, x, index):
+    """The entries of the last axis that the index names."""
+    return np.take_along_axis(x, index, axis=-1)
+
+
+@primitive(MOVEMENT)
+def join(np, a, b):
+    """One behind the other along the last axis."""
+    return np.concatenate((a, b), axis=-1)
 
 
 @primitive(MOVEMENT, keeps="index")
@@ -299,6 +427,65 @@ def append(np, old, new):
     return new if old is None else np.concatenate((old, new), axis=1)
 
 
+# Within a chunk of a recurrence: the second axis holds its tokens, and c is the sum of log decays up to each ----------
+
+
+@primitive(ELEMENTWISE, per_element=1, backward=(1, 0))
+def accumulate(np, x):
+    """Sums of all tokens up to each."""
+    return np.add.accumulate(x, axis=1)
+
+
+@primitive(ELEMENTWISE, per_element=3, keeps="output", backward=(3, 1))
+def pair_decay(np, c):
+    """exp(c_i - c_j), by how much j has decayed at i; 0 where j comes after i. Pairs are the last axes."""
+    c = np.moveaxis(c, 1, -1)
+    return np.exp(np.where(lower(np, c.shape[-1]), c[..., :, None] - c[..., None, :], -math.inf))
+
+
+@primitive(ELEMENTWISE, per_element=2, keeps="output", backward=(3, 1))
+def decay_to_end(np, c):
+    """exp(c_end - c): by how much each token has decayed at the end of its chunk."""
+    return np.exp(c[:, -1:] - c)
+
+
+@primitive(ELEMENTWISE, per_element=1, backward=(1, 0))
+def earlier(np, x):
+    """x where the last axis is not after the one before it, else 0."""
+    return np.where(lower(np, x.shape[-1]), x, 0.0)
+
+
+@primitive(ELEMENTWISE, per_element=1, keeps="inputs", backward=(4, 2))
+def solve(np, a, b):
+    """x in (1 + what is below the diagonal of a) x = b, row after row: 1 for each entry of a and column of b."""
+    x = b[..., :0, :]
+    for i in range(a.shape[-1]):
+        row = b[..., i : i + 1, :] - np.matmul(a[..., i : i + 1, :i], x)
+        x = np.concatenate((x, row), axis=-2)
+    return x
+
+
+def lower(np, size):
+    """Booleans, size x size: the second place is not after the first."""
+    places = np.arange(size)
+    return places[:, None] >= places
+
+
+# Gates of a recurrence -------------------------------------------------------------------------------------------
+
+
+@primitive(ELEMENTWISE, per_element=4, keeps="inputs", backward=(7, 0))
+def rest_root(np, x):
+    """sqrt(1 - exp(x)**2): what keeps the variance when a state decays by exp(x) (De et al. 2024, eq. 4)."""
+    return np.sqrt(1 - np.exp(x * 2))
+
+
+@primitive(ELEMENTWISE, per_element=1, backward=(1, 0))
+def begin(np, x, first):
+    """1 at the first token of a sequence, else x."""
+    return np.where(first, 1.0, x)
+
+
 # State: what a layer keeps from one call to the next --------------------------------------------------------------
 
 
@@ -320,3 +507,15 @@ def columns(np, held, x, width):
     """The last `width` columns, for the windows of the pass after."""
     whole = np.concatenate((held, x), axis=1)
     return whole[:, whole.shape[1] - width :]
+
+
+@primitive(MOVEMENT)
+def delay(np, held, x):
+    """For each token the one before it."""
+    return np.concatenate((held, x[:, :-1]), axis=1)
+
+
+@primitive(MOVEMENT)
+def spread(np, x, at, shape):
+    """x for each place of a new axis: a view."""
+    return np.broadcast_to(np.expand_dims(x, at), shape)

@@ -47,9 +47,9 @@ class Reference:
         tokens, source = self._tokens("input_ids", input_ids), None
         (batch, new), before = tokens.shape, cache or Cache(model, {}, 0, len(tokens))
         self._same("the cache", before.batch, batch)
-        options = {}
+        options = {"phase": "decode" if cache is not None and new == 1 else "prefill"}
         if model.encoder is not None:
-            options = {"source": before.source, "encoded": cache is not None}
+            options |= {"source": before.source, "encoded": cache is not None}
         if encoder_input_ids is not None:
             source = self._tokens("encoder_input_ids", encoder_input_ids)
             self._same("encoder_input_ids", len(source), batch)
@@ -128,7 +128,7 @@ def open(folder, dtype="float64"):
     config = read(os.path.join(folder, "config.json"))
     file = Checkpoint(folder)
     model = built(config, folder, "lm_head.weight" in file.shapes)
-    found = places(model, weights(model))
+    found = places(model, weights(model), file.shapes)
     names = matched(found, file, folder)
     return Reference(
         model, lambda path, axes, sizes: found[path].take(numpy, lambda name: file.read(names[name])), dtype
@@ -152,7 +152,7 @@ def weights(model):
     found = {}
 
     def walk(path, component):
-        for name, spec in component.weights().items():
+        for name, spec in (component.weights() | component.buffers()).items():
             found[f"{path}{name}"] = spec, component.axes()
         for name, child in component.children().items():
             walk(f"{path}{name}/", child)

@@ -37,12 +37,15 @@ class Array:
 
 
 class Mask:
-    """Which keys a query may see. `pairs`: how many (query, key) pairs are allowed; `data`: T x S booleans."""
+    """Which keys a query may see. `pairs`: how many (query, key) pairs are allowed; `data`: T x S booleans.
 
-    __slots__ = ("pairs", "data")
+    index: None, or the array that names the keys, where they are chosen as the pass runs; `data` is then B x 1 x T x S.
+    """
 
-    def __init__(self, pairs, data=None):
-        self.pairs, self.data = pairs, data
+    __slots__ = ("pairs", "data", "index")
+
+    def __init__(self, pairs, data=None, index=None):
+        self.pairs, self.data, self.index = pairs, data, index
 
 
 class Group:
@@ -67,6 +70,28 @@ class State:
     def __init__(self, path, kind, dtype, sizes, window, times, source=None):
         self.path, self.kind, self.dtype, self.sizes = path, kind, dtype, sizes
         self.window, self.times, self.source = window, times, source
+
+
+class Routing:
+    """Which rows of a stack of `experts` weights are read: those that any token chose, out of `choices`.
+
+    index: what each token chose (axes BTA). choices: more than `experts` where some have no weights.
+    """
+
+    __slots__ = ("experts", "choices", "index")
+
+    def __init__(self, experts, choices, index):
+        self.experts, self.choices, self.index = experts, choices, index
+
+    @property
+    def used(self):
+        """Experts that one token chooses."""
+        return self.index.sizes[-1]
+
+    @property
+    def tokens(self):
+        """Tokens that choose."""
+        return self.index.sizes[0] * self.index.sizes[1]
 
 
 class Op:

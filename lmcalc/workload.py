@@ -8,6 +8,7 @@ from .record import Frozen
 from .units import dtype
 
 MOST = 2**53  # beyond this floats are not exact
+MOST_SKEW = 100
 LEAST = {"batch": 1, "prompt": 1, "past": 0, "context": 0}
 CHOICES = {
     "mask": ("causal", "full"),
@@ -34,6 +35,7 @@ class Workload(Frozen):
     logits: str = "last"
     traffic: str = "fused"
     experts: str = "expected"
+    expert_skew: float = 0
     mla: str = "best"
     fuse_projections: bool = False
     conv: str = None  # columns that convolutions keep: as the cache, unless `state` was given
@@ -63,6 +65,9 @@ def workload(**given):
         elif name in CHOICES:
             if value not in CHOICES[name]:
                 raise InputError(f"{name} = {value!r}; allowed: {', '.join(CHOICES[name])}")
+        elif name == "expert_skew":
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_SKEW:
+                raise InputError(f"expert_skew = {value!r}; allowed: a number from 0 (all alike) to {MOST_SKEW}")
         elif not isinstance(value, bool):
             raise InputError(f"{name} = {value!r}; allowed: true or false")
     return Workload(**given, conv=given.get("state"))

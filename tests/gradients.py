@@ -11,6 +11,7 @@ many of the operands are weights. To add a primitive, add a row to both tables.
 
 import math
 
+import gradients_scan
 import numpy
 
 
@@ -114,6 +115,19 @@ def clamped_glu(np, g, gate, up, output, limit, alpha):
     return np.where(open_gate, d_gate, 0.0), np.where(np.logical_and(low, high), g * passed, 0.0)
 
 
+def limited_glu(np, g, gate, up, output, limit):
+    open_gate, low, high = gate < limit, up > -limit, up < limit
+    gate, up = np.minimum(gate, limit), np.maximum(np.minimum(up, limit), -limit)
+    s = 1 / (np.exp(-gate) + 1)
+    passed = gate * s
+    d_gate = g * up * (s * (gate * (1 - s) + 1))
+    return np.where(open_gate, d_gate, 0.0), np.where(np.logical_and(low, high), g * passed, 0.0)
+
+
+def sqrt_softplus(np, g, x, output):
+    return (g * (1 - np.exp(-(output * output))) / (output * 2),)
+
+
 def softcap(np, g, x, output, cap):
     t = output * (1 / cap)
     return (g * (1 - t * t),)
@@ -180,7 +194,37 @@ def mean(np, g, x, output, axis):
     return (np.broadcast_to(np.expand_dims(g, -1), (*g.shape, MEAN)),)
 
 
+def share(np, g, x, output, eps=None):
+    total = np.sum(x, axis=-1, keepdims=True)
+    total = total if eps is None else total + eps
+    return ((g - np.sum(g * (x / total), axis=-1, keepdims=True)) / total,)
+
+
+def routed(np, g, x, weight, output, index, equation):
+    a, _, b = equation.partition("->")[0].partition(",")
+    result, alike = equation.partition("->")[2], b.replace("E", "BTA")
+    dx = np.einsum(f"{result},{alike}->{a}", g, np.take(weight, index, axis=0))
+    each = np.einsum(f"{a},{result}->{alike}", x, g)  # of each token alone, then added up by expert
+    one = [np.sum(each[index == expert], axis=0) for expert in range(len(weight))]
+    return dx, np.stack(one)
+
+
+def sum_(np, g, x, output, axis):
+    return (np.broadcast_to(np.expand_dims(g, axis), (*g.shape, MEAN)),)
+
+
+def passed_on(np, g, x, output, **attributes):
+    return (g,)  # behind it is a choice, which has no gradient
+
+
+def identity_where(np, g, out, x, output, index, experts):
+    return np.where(index >= experts, 0.0, g), np.where(index >= experts, g, 0.0)
+
+
 GRADIENTS = {
+    "limited_glu": limited_glu, "sqrt_softplus": sqrt_softplus, "share": share, "share_eps": share, "routed": routed,
+    "sum": sum_, "limit_groups_max": passed_on, "limit_groups_top2": passed_on, "near_best": passed_on,
+    "exclude": passed_on, "identity_where": identity_where,
     "einsum": einsum,
     "product": einsum,
     "add": add,
@@ -259,7 +303,42 @@ def masked(random, m, n):
     return [normal(random, m, n)], {"allowed": allowed}, m * n, m
 
 
+def positive(**attributes):
+    """An example with one operand of m x n numbers above 0, as weights of experts are."""
+    return lambda random, m, n: ([random.uniform(0.5, 2, (m, n))], attributes, m * n, m)
+
+
+def route(equation, shape):
+    """m x n tokens that choose 2 of 3 experts, of 4 x 5."""
+
+    def example(random, m, n):
+        index = random.permuted(numpy.tile([0, 1, 2], (m, n, 1)), axis=-1)[..., :2]
+        arrays = [normal(random, *(m, n, 2, 4)[: 2 + shape - 1], 4), normal(random, 3, 4, 5)]
+        return arrays, {"index": index, "equation": equation}, m * n * 2 * 4 * 5, m
+
+    return example
+
+
+def grouped(random, m, n):
+    return [normal(random, m, n * 6)], {"groups": 2 * n, "count": n}, m * n * 6, m * 2 * n
+
+
+def placed(random, m, n):
+    return [normal(random, m, n)], {"index": random.integers(0, n, (m, 1))}, m * n, m
+
+
+def zeroed(random, m, n):
+    attributes = {"index": random.integers(0, 4, (m, n)), "experts": 2}
+    return [normal(random, m, n), normal(random, m, n)], attributes, m * n, m
+
+
 EXAMPLES = {
+    "limited_glu": lambda random, m, n: ([normal(random, m, n), normal(random, m, n)], {"limit": 0.9}, m * n, m),
+    "sqrt_softplus": lambda random, m, n: ([normal(random, m, n)], {}, m * n, m),
+    "share": positive(), "share_eps": positive(eps=0.1), "routed": route("BTD,EDF->BTAF", 1),
+    "sum": lambda random, m, n: ([normal(random, m, 6)], {"axis": 1}, m * 6, m),
+    "limit_groups_max": grouped, "limit_groups_top2": grouped, "exclude": placed, "identity_where": zeroed,
+    "near_best": lambda random, m, n: ([normal(random, m, n)], {"jitter": 0.2}, m * n, m),
     "einsum": lambda random, m, n: (
         [normal(random, m, n, 3), normal(random, n, 3, 4)],
         {"equation": "bxy,xyo->bo"},
@@ -307,5 +386,9 @@ EXAMPLES = {
     "layer_norm_no_bias": norm(1),
     "layer_norm_plain": norm(0),
 }
-MORE = {"rotate": [rotated(True, 0), rotated(False, 3), rotated(True, 2)]}  # further examples of one primitive
+GRADIENTS |= gradients_scan.GRADIENTS
+EXAMPLES |= gradients_scan.EXAMPLES
+MORE = {  # further examples of one primitive
+    "rotate": [rotated(True, 0), rotated(False, 3), rotated(True, 2)], "routed": [route("BTAF,EFD->BTAD", 2)],
+}  # fmt: skip
 WEIGHTS = {"rms_norm": 1, "layer_norm": 2, "layer_norm_no_bias": 1, "xielu": 2, "softmax_sink": 1}  # how many come last

@@ -32,6 +32,11 @@ LLAMA3 = {"model_type": "llama", "vocab_size": 128256, "num_key_value_heads": 8,
 MISTRAL = {"model_type": "mistral", "vocab_size": 32000, "max_position_embeddings": 32768}
 GEMMA = {"model_type": "gemma", "vocab_size": 256000, "head_dim": 256, "max_position_embeddings": 8192}
 QWEN2 = {"model_type": "qwen2", "max_position_embeddings": 131072}
+MIXTRAL = {"model_type": "mixtral", "vocab_size": 32000, "max_position_embeddings": 32768, "num_local_experts": 8}
+GPT_OSS = {"model_type": "gpt_oss", "vocab_size": 201088, "max_position_embeddings": 131072, "head_dim": 64,
+           "num_experts_per_tok": 4, "sliding_window": 128}  # fmt: skip
+QWEN3_MOE = {"model_type": "qwen3_moe", "vocab_size": 151936, "max_position_embeddings": 40960, "head_dim": 128,
+             "num_experts_per_tok": 8, "num_experts": 128}  # fmt: skip
 
 
 def gpt2(layers, width, heads):
@@ -70,6 +75,9 @@ CONFIGS = {
     "qwen-2.5-0.5b": decoder(QWEN2, 24, 896, 4864, 14, 2, tied=True, vocab_size=151936),
     "qwen-2.5-7b": decoder(QWEN2, 28, 3584, 18944, 28, 4, vocab_size=152064),
     "qwen-2.5-72b": decoder(QWEN2, 80, 8192, 29568, 64, 8, vocab_size=152064),
+    "mixtral-8x7b": decoder(MIXTRAL, 32, 4096, 14336, 32, 8),
+    "gpt-oss-20b": decoder(GPT_OSS, 24, 2880, 2880, 64, 8, num_local_experts=32),
+    "qwen-3-30b-a3b": decoder(QWEN3_MOE, 48, 2048, 6144, 32, 4, moe_intermediate_size=768),
 }
 
 # first match decides; None: not counted by the convention (the making of rotary tables)
@@ -79,6 +87,8 @@ PARAMETERS = (
     (r"(^|\.)(wpe|embed_positions|position_embeddings)\.", "position_embedding"),
     (r"(^|\.)(wte|embed_tokens|word_embeddings|embed_in)\.", "token_embedding"),
     (r"\.(self_attn|self_attention|attention|attn)\.", "attention"),
+    (r"\.mlp\.(gate|router)\.", "moe_router"),
+    (r"\.mlp\.experts\.", "moe_experts"),
     (r"\.(mlp|fc1|fc2)\.", "ffn"),
 )
 PRODUCTS = (
@@ -86,6 +96,8 @@ PRODUCTS = (
     (r"(^|\.)(lm_head|embed_out)$", "lm_head"),
     (r"\.(self_attn|self_attention|attention|attn)\.\w+$", "attention_proj"),
     (r"\.(self_attn|self_attention|attention|attn)$", "attention_scores"),
+    (r"\.mlp\.(gate|router)$", "moe_router"),
+    (r"\.mlp\.experts$", "moe_experts"),
     (r"\.mlp(\.\w+)+$|\.(fc1|fc2)$", "ffn"),
 )
 
@@ -147,6 +159,7 @@ def record(config):
         assert hasattr(built, key), f"the class does not know {key}"
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(built, dtype=torch.bfloat16, attn_implementation="eager")
+        model.config._experts_implementation = "batched_mm"  # the eager form looks at which experts were chosen
     model.eval()
     longest = getattr(built, "n_positions", CONTEXT + 1)  # of a learned table
     flops, cache = {}, {}

@@ -23,8 +23,13 @@ from lmcalc.huggingface.irrelevant import IRRELEVANT  # noqa: E402
 
 DEFAULTS = ROOT / "lmcalc" / "huggingface" / "defaults.json"
 PARAMETERS = ROOT / "tests" / "recorded" / "default_parameters.json"
-MISSING = {"nemotron": {"num_key_value_heads": 48}}  # what a class cannot do without and has no default for
-KINDS = {"t5": "Seq2SeqLM", "mt5": "Seq2SeqLM", "bert": "MaskedLM"}
+MISSING = {  # what a class cannot do without and has no default for
+    "nemotron": {"num_key_value_heads": 48},
+    "hunyuan_v1_moe": {"head_dim": 128},
+    "glm4_moe": {"head_dim": 128},
+    "dots1": {"n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 2},
+}
+KINDS = {"t5": "Seq2SeqLM", "mt5": "Seq2SeqLM", "switch_transformers": "Seq2SeqLM", "bert": "MaskedLM"}
 
 
 def defaults(model_type):

@@ -82,8 +82,7 @@ def test_gradients_agree_with_finite_differences(name):
     for arrays, attributes, _, _ in examples(name):
         operands, output = kept(name, arrays, attributes)
         g = numpy.random.default_rng(2).standard_normal(forward(name, arrays, attributes).shape)
-        if name == "mask":
-            g = numpy.where(attributes["allowed"], g, 0.0)
+        g = numpy.where(numpy.isinf(forward(name, arrays, attributes)), 0.0, g)  # nothing comes back
         found = GRADIENTS[name](Kernels(), g, *operands, output=output, **attributes)
         assert len(found) == len(arrays)
         for at, gradient in enumerate(found):

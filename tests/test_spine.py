@@ -183,7 +183,7 @@ def test_the_variants_hold_every_component():
         importlib.import_module(f"{package.__name__}.{file.name}")
     found = set()
     for name in VARIANTS:
-        found |= {type(component) for _, component, _ in build(fields(name)).declared()}
+        found |= {type(component) for mtp in (False, True) for _, component, _ in build(fields(name)).declared(mtp)}
     found |= {Stack, *(type(loss) for loss in LOSSES.values())}  # a loss: below
 
     def below(kind):

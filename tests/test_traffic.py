@@ -8,7 +8,7 @@ import lmcalc
 from lmcalc.lenses.params import tensors, weight_bytes
 from lmcalc.model import build, trace
 
-BF16 = {"weights": "bf16", "activations": "bf16", "cache": "bf16", "state": "fp32"}
+BF16 = {"weights": "bf16", "activations": "bf16", "cache": "bf16", "state": "fp32", "conv": "bf16"}
 CARDS = [row["name"] for row in lmcalc.models()]
 
 # One layer, multi-query, a plain feed-forward; every size is another prime

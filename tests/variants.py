@@ -7,7 +7,41 @@ add a variant, add a row: what it changes in BASE.
 BASE = {"n_layers": 3, "d_model": 23, "n_heads": 15, "n_kv_heads": 3, "head_dim": 14, "d_ff": 29, "vocab_size": 37,
         "max_positions": 31}  # fmt: skip
 PLAIN = {"n_kv_heads": 15, "ffn": "gelu", "norm": "layernorm", "positions": "learned"}  # as GPT-2 has it
+EXPERTS = {"n_experts": 7, "experts_per_token": 3, "expert_d_ff": 19, "router_normalized": True, "d_ff": None}
+GROUPED = {"n_experts": 12, "n_expert_groups": 4, "expert_groups_used": 2}
 WINDOWS = {"layers": ["2*local", "global"], "kinds": {"local": {"window": 6}, "global": {}}, "n_layers": 7}
+NO_ATTENTION = {"n_heads": None, "n_kv_heads": None, "head_dim": None, "positions": "none"}
+ALONE = {**NO_ATTENTION, "ffn": "none", "d_ff": None}  # a layer that is a mixer and nothing else
+MAMBA = {"mixer": "mamba", "d_inner": 22, "state_dim": 9, "dt_rank": 5}
+MAMBA2 = {"mixer": "mamba2", "n_mixer_heads": 6, "n_mixer_groups": 2, "mixer_head_dim": 11, "state_dim": 9, "chunk_size": 4}
+DELTA = {"mixer": "gated_delta", "n_mixer_heads": 6, "n_mixer_groups": 2, "mixer_head_dim": 11, "mixer_value_dim": 13,
+         "chunk_size": 4}  # fmt: skip
+MIXERS = {
+    "mamba": {**ALONE, **MAMBA},
+    "mamba with biases": {**ALONE, **MAMBA, "mixer_bias": "all", "conv_bias": False},
+    "mamba of two heads": {**ALONE, **MAMBA, "n_mixer_heads": 2},
+    "mamba, norms": {**NO_ATTENTION, **MAMBA, "mixer_norm": "selected", "mixer_norm_eps": 0.1},
+    "mamba, norms without weights": {**NO_ATTENTION, **MAMBA, "mixer_norm": "selected_plain", "conv_kernel": 3},
+    "mamba2": {**ALONE, **MAMBA2},
+    "mamba2 with biases": {**ALONE, **MAMBA2, "mixer_bias": "all", "mixer_norm": "before_gate"},
+    "mamba2 without norm": {**NO_ATTENTION, **MAMBA2, "n_mixer_groups": None, "mixer_norm": "none", "conv_bias": False},
+    "mamba2 beside attention": {
+        **MAMBA2, "mixer": "attention_and_mamba2", "mixer_scales": [0.9, 0.8, 0.7, 0.6, 0.5], "mixer_in_scale": 0.4,
+        "mixer_out_scale": 1.2, "attention_in_scale": 1.3, "attention_out_scale": 1.4},
+    "rwkv": {**NO_ATTENTION, "mixer": "rwkv", "mixer_width": 21, "ffn": "channel_mix", "norm": "layernorm",
+             "embedding_norm": True},
+    "gated_delta": {**NO_ATTENTION, **DELTA},
+    "gated_delta, negative eigenvalues": {**NO_ATTENTION, **DELTA, "n_mixer_groups": 6, "beta_scale": 2.0},
+    "kimi_delta": {**NO_ATTENTION, **DELTA, "mixer": "kimi_delta", "n_mixer_groups": None, "mixer_value_dim": None,
+                   "gate_rank": 5},
+    "lightning": {**NO_ATTENTION, "mixer": "lightning", "n_mixer_heads": 3, "mixer_head_dim": 11, "chunk_size": 4},
+    "rg_lru": {**NO_ATTENTION, "mixer": "rg_lru", "n_mixer_heads": 3, "mixer_head_dim": 11},
+    "short_conv": {**NO_ATTENTION, "mixer": "short_conv"},
+    "short_conv with biases": {**NO_ATTENTION, "mixer": "short_conv", "mixer_bias": "all", "conv_bias": True},
+    "hybrid": {**MAMBA2, "layers": ["2*mamba2", "ffn", "attention", "ffn"], "n_layers": 7, "mixer": None, "ffn": "relu2",
+               "kinds": {"mamba2": {"mixer": "mamba2", "ffn": "none"}, "ffn": {"mixer": "none"},
+                         "attention": {"ffn": "none"}}},
+}  # fmt: skip
 
 VARIANTS = {
     "gqa": {},
@@ -24,7 +58,7 @@ VARIANTS = {
     "layernorm_plus_one": {"norm": "layernorm_plus_one"},
     **{f"ffn {kind}": {"ffn": kind, "ffn_bias": kind == "glu"} for kind in (
         "relu", "relu2", "gelu_tanh", "silu", "elu", "selu", "xielu", "glu", "reglu", "geglu", "geglu_tanh", "liglu",
-        "swiglu_clamped")},
+        "swiglu_clamped", "swiglu_limited")},
     "sinusoidal": {"positions": "sinusoidal"},
     "no positions": {"positions": "none"},
     "learned with offset": {"positions": "learned", "position_offset": 2},
@@ -35,6 +69,7 @@ VARIANTS = {
     "relative_shaw": {"positions": "relative_shaw", "position_max_distance": 11},
     "relative_xl": {"positions": "relative_xl"},
     "qk_norm head": {"qk_norm": "head"},
+    "qk_norm head_last": {"qk_norm": "head_last"},
     "qk_norm each_head": {"qk_norm": "each_head", "qk_norm_kind": "layernorm_no_bias"},
     "qk_norm full": {"qk_norm": "full"},
     "qk_norm l2": {"qk_norm": "l2"},
@@ -51,6 +86,24 @@ VARIANTS = {
     "output": {"norm_placement": "output"},
     "embedding norm, head bias": {"embedding_norm": True, "head_bias": True},
     "factorised embedding": {"embedding_dim": 17},
+    "experts": EXPERTS,
+    "experts, topk_softmax with biases": {**EXPERTS, "router": "topk_softmax", "router_bias": "linear",
+                                          "expert_bias": True, "ffn": "swiglu_clamped", "ffn_limit": 0.7},
+    "experts in groups": {**EXPERTS, **GROUPED, "expert_group_score": "top2", "router": "sigmoid", "router_scale": 2.5,
+                          "router_bias": "correction", "router_eps": 1e-20, "n_shared_experts": 2, "n_mtp_layers": 1},
+    "experts in groups by maximum": {**EXPERTS, **GROUPED, "router_normalized": False},
+    "experts, shared behind a gate": {**EXPERTS, "shared_d_ff": 13, "shared_gate": True, "ffn": "gelu"},
+    "experts, sqrtsoftplus": {**EXPERTS, "router": "sqrtsoftplus", "ffn": "swiglu_limited"},
+    "experts, sparsemixer": {**EXPERTS, "router": "sparsemixer", "router_normalized": False, "router_jitter": 0.3,
+                             "experts_per_token": 2},
+    "experts with scaled inputs": {**EXPERTS, "router": "sigmoid", "router_normalized": False,
+                                   "expert_input_scaled": True, "shared_d_ff": 13, "experts_per_token": 1},
+    "experts and zero experts": {**EXPERTS, "n_zero_experts": 2, "router_bias": "correction"},
+    "experts in a latent": {**EXPERTS, "expert_latent": 11, "ffn": "relu2", "shared_d_ff": 13,
+                            "expert_output_bias": True},
+    "experts in some layers": {**EXPERTS, "d_ff": 29, "layers": ["dense", "2*moe"], "n_layers": 5,
+                               "kinds": {"dense": {"n_experts": 0}, "moe": {}}},
+    **MIXERS,
     "encoder": {**PLAIN, "stack": "encoder", "token_types": 2, "embedding_norm": True, "head_transform": True,
                 "head_bias": True, "norm_placement": "post", "tied": True},
     "encoder-decoder": {"stack": "encoder_decoder", "n_encoder_layers": 2, "positions": "relative_bias",
@@ -60,4 +113,5 @@ VARIANTS = {
 
 def fields(name):
     """The card fields of one variant."""
-    return {**BASE, **VARIANTS[name]}
+    found = {**BASE, **VARIANTS[name]}
+    return {field: value for field, value in found.items() if value is not None}

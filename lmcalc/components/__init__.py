@@ -14,10 +14,29 @@ NORMS = {
     "layernorm_plain": ("norms", "LayerNormPlain"),
     "layernorm_plus_one": ("norms", "LayerNormPlusOne"),
 }
+MIXERS = {  # what mixes the tokens of a layer; called with the fields and whether the stack is causal
+    "attention": ("attention", "attention"),
+    "mamba": ("mamba", "mamba"),
+    "mamba2": ("mamba2", "mamba2"),
+    "attention_and_mamba2": ("mamba2", "attention_and_mamba2"),
+    "rwkv": ("rwkv", "rwkv"),
+    "gated_delta": ("gated_delta", "gated_delta"),
+    "kimi_delta": ("gated_delta", "kimi_delta"),
+    "lightning": ("lightning", "lightning"),
+    "rg_lru": ("rg_lru", "rg_lru"),
+    "short_conv": ("short_conv", "short_conv"),
+}
 BLOCKS = {
     "serial": ("blocks", "serial"),
     "parallel": ("blocks", "parallel"),
     "parallel_two_norms": ("blocks", "parallel"),
+}
+# attention of another form than softmax over keys and values of each head: the field that asks for it
+ATTENTIONS = {
+    "kv_latent_dim": ("latent", "latent"),
+    "kv_from": ("shared_kv", "shared"),
+    "differential": ("differential", "differential"),
+    "q_latent_dim": ("factorized", "factorized"),
 }
 
 

@@ -1,6 +1,7 @@
 """Softmax attention with a key/value cache: multi-head, multi-query, grouped-query."""
 
-from . import NORMS, load
+from ..patterns import pattern
+from . import ATTENTIONS, NORMS, load
 from .base import Component
 
 
@@ -11,7 +12,10 @@ class Attention(Component):
     equal D. bias: "none", "qkv", "out" or "all". rotary, relative: what turns q and k, what changes scores. norm_last:
     q and k are normed after they are turned. clip, softcap: None, or the number. scale: of the scores, None for
     1/sqrt(H). sinks: a logit a head that only the softmax sees. window: keys that a query may attend to, itself
-    included (Beltagy et al. 2020), None for all. causal: False in an encoder, which sees both sides and keeps no cache.
+    included (Beltagy et al. 2020), or a pattern of patterns.py, None for all. causal: False in an encoder, which sees
+    both sides and keeps no cache. values: how they differ from keys, see `Values`. gated: the output times
+    sigmoid(x gate) (Qwen3-Next). temperature: (a, floor), queries times 1 + a log(1 + floor((position + 1) / floor))
+    (Llama 4). leaves: the name under which later layers find these keys and values (see shared_kv.py).
     """
 
     d_model: int
@@ -28,57 +32,107 @@ class Attention(Component):
     scale: float = None
     softcap: float = None
     sinks: bool = False
-    window: int = None
+    window: object = None
     causal: bool = True
+    values: Component = None
+    gated: bool = False
+    temperature: tuple = None
+    leaves: str = None
 
     part, contraction_part = "attention", ("attention_proj", "attention_scores")
 
     def weights(self):
-        found = {"q": "D->KRH", "k": "D->KH", "v": "D->KH", "out": "KRH->D"}
+        u = self.value_axis
+        found = {"q": "D->KRH", "k": "D->KH", "v": f"D->K{u}", "out": f"KR{u}->D"}
+        if self.gated:
+            found["gate"] = f"D->KR{u}"
         if self.bias in ("qkv", "all"):
-            found |= {"q_bias": "KRH", "k_bias": "KH", "v_bias": "KH"}
+            found |= {f"{name}_bias": found[name][3:] for name in ("q", "k", "v", "gate") if name in found}
         if self.bias in ("out", "all"):
             found |= {"out_bias": "D"}
+        if self.values is not None and self.values.of_keys:
+            found = {name: spec for name, spec in found.items() if name not in ("v", "v_bias")}
         return found | ({"sink": "KR"} if self.sinks else {})
 
+    @property
+    def value_axis(self):
+        """The axis of a value: H, or U where it has another size than a key."""
+        return "H" if self.values is None or self.values.size is None else "U"
+
     def axes(self):
-        return {"D": self.d_model, "K": self.kv_heads, "R": self.group, "H": self.head_dim}
+        found = {"D": self.d_model, "K": self.kv_heads, "R": self.group, "H": self.head_dim}
+        return found if self.value_axis == "H" else found | {"U": self.values.size}
 
     def forward(self, ops, p, x, bias=None):
         """x (BTD) mixed over the tokens. bias: the table of relative biases of the stack, where it has one."""
         q, k, v = self.project(ops, p, x)
+        gate = self.gate(ops, p, x) if self.gated else None
         with ops.fused("rotary_cache"):
             q, k, v = self.place(ops, p, q, k, v)
             k, v = self.remember(ops, k, v)
         with ops.fused("core"):  # scores stay on chip
             mixed = self.mix(ops, p, q, k, v, ops.causal(self.window) if self.causal else None, bias)
-        return ops.linear("BTKRH,KRHD->BTD", mixed, p.out, p.get("out_bias"))
+        if self.gated:
+            with ops.fused("gate"):
+                mixed = ops.multiply(mixed, ops.apply("sigmoid", gate))
+        return self.out(ops, p, mixed)
 
     def project(self, ops, p, x):
         """Queries, keys and values of x."""
+        u = self.value_axis
         with ops.projections(x):
             q = ops.linear("BTD,DKRH->BTKRH", x, p.q, p.get("q_bias"))
             k = ops.linear("BTD,DKH->BTKH", x, p.k, p.get("k_bias"))
-            v = ops.linear("BTD,DKH->BTKH", x, p.v, p.get("v_bias"))
-        return q, k, v
+            if self.values is not None and self.values.of_keys:
+                return q, k, k
+            return q, k, ops.linear(f"BTD,DK{u}->BTK{u}", x, p.v, p.get("v_bias"))
+
+    def gate(self, ops, p, x):
+        """What the output is multiplied with, before its sigmoid."""
+        with ops.projections(x):
+            return ops.linear(f"BTD,DKR{self.value_axis}->BTKR{self.value_axis}", x, p.gate, p.get("gate_bias"))
 
     def place(self, ops, p, q, k, v):
         """Queries, keys and values clipped, normed and turned to their positions."""
         if self.clip is not None:
-            q, k, v = (ops.apply("clip", each, by=self.clip) for each in (q, k, v))
-        if self.q_norm is not None and not self.norm_last:
-            q, k = p.q_norm(q), p.k_norm(k)
+            v = ops.apply("clip", v, by=self.clip)
+        if self.values is not None:
+            v = p.values(v)
+        return self.tempered(ops, self.placed(ops, p, q, "q_norm")), self.placed(ops, p, k, "k_norm"), v
+
+    def placed(self, ops, p, x, norm):
+        """Queries or keys normed, clipped and turned."""
+        normed = getattr(self, norm) is not None
+        if normed and not self.norm_last:
+            x = getattr(p, norm)(x)
+        if self.clip is not None:
+            x = ops.apply("clip", x, by=self.clip)
         if self.rotary is not None:
-            q, k = p.rotary(q), p.rotary(k)
-        if self.q_norm is not None and self.norm_last:
-            q, k = p.q_norm(q), p.k_norm(k)
-        return q, k, v
+            x = p.rotary(x)
+        return getattr(p, norm)(x) if normed and self.norm_last else x
+
+    def tempered(self, ops, q):
+        """Queries that grow with their position, so that scores over long contexts stay sharp."""
+        if self.temperature is None:
+            return q
+        growth, (by, floor) = None, self.temperature
+        if ops.data is not None:
+            np, (query, _) = ops.data.np, ops.data.positions(ops)
+            growth = (1 + by * np.log1p(np.floor((query + 1) / floor)))[..., None, None]
+        return ops.apply("scale", q, by=growth)
 
     def remember(self, ops, k, v):
         """All keys and values that queries may attend to (BS...): the cache; in an encoder the new ones themselves."""
         if not self.causal:
-            return ops.rename(k, "BSKH"), ops.rename(v, "BSKH")
-        return ops.append("k", k, self.window), ops.append("v", v, self.window)
+            return ops.rename(k, "BSKH"), ops.rename(v, f"BSK{self.value_axis}")
+        k, v = ops.append("k", k, self.window), ops.append("v", v, self.window)
+        if self.leaves is not None:
+            ops.left["keys and values", self.leaves] = k, v
+        return k, v
+
+    def out(self, ops, p, mixed):
+        """Back to the residual stream."""
+        return ops.linear(f"BTKR{self.value_axis},KR{self.value_axis}D->BTD", mixed, p.out, p.get("out_bias"))
 
     def mix(self, ops, p, q, k, v, mask, bias=None, keys="S"):
         """softmax(scores) v (Vaswani et al. 2017, eq. 1); `keys` is the axis of keys and values."""
@@ -95,29 +149,82 @@ class Attention(Component):
         if self.softcap is not None:
             scores = ops.apply("softcap", scores, cap=self.softcap)
         weights = ops.softmax(scores, keys, p.get("sink"))
-        return ops.einsum(f"BKRT{keys},B{keys}KH->BTKRH", weights, v, name="mixed")
+        u = self.value_axis
+        return ops.einsum(f"BKRT{keys},B{keys}K{u}->BTKR{u}", weights, v, name="mixed")
+
+
+class Values(Component):
+    """How values differ from keys. size: None for that of keys. of_keys: they are keys before these are turned (Gemma 4).
+
+    norm: without weight (Gemma 3n). scale: a factor before they are cached (MiMo-V2-Flash). All optional.
+    """
+
+    size: int = None
+    of_keys: bool = False
+    norm: Component = None
+    scale: float = None
+
+    def forward(self, ops, p, v):
+        if self.norm is not None:
+            v = p.norm(v)
+        return v if self.scale is None else ops.scale(v, self.scale)
 
 
 def attention(fields, causal=True):
     """The attention that a card describes; not causal in an encoder."""
-    heads, window = fields["n_heads"], fields.get("window")
+    for field, entry in ATTENTIONS.items():
+        if fields.get(field):
+            if not causal:
+                fields.refuse(field, fields.get(field), "none in an encoder")
+            return load(entry)(fields)
+    return softmax_attention(fields, causal)
+
+
+def softmax_attention(fields, causal=True, kind=Attention, **more):
+    """Softmax attention as a card describes it, of this kind, with further fields of that kind."""
+    heads, window = fields["n_heads"], pattern(fields)
     kv_heads = fields.get("n_kv_heads", heads)
     group = fields.divided("n_heads", heads, "n_kv_heads", kv_heads)
     head_dim = fields.get("head_dim") or fields.divided("d_model", fields["d_model"], "n_heads", heads)
     if window is not None and not causal:
-        fields.refuse("window", window, "none in an encoder, which sees both sides of a token")
-    if isinstance(window, int) and window < 1:
-        fields.refuse("window", window, "an integer of at least 1, the query itself included")
+        name = next(name for name in ("window", "attention_chunk", "sparse_pattern") if fields.get(name) is not None)
+        fields.refuse(name, fields.get(name), "none in an encoder, which sees both sides of a token")
     rotary, relative, how = None, None, fields.get("positions", "rotary")
     if how == "rotary":
         rotary = load(("rotary", "rotary"))(fields, head_dim)
     elif how not in ("none", "learned", "sinusoidal"):
         relative = load(("relative", "relative"))(fields, how, kv_heads, group, head_dim, causal)
-    return Attention(
+    return kind(
         fields["d_model"], kv_heads, group, head_dim, fields.get("attention_bias", "none"), rotary, relative,
         *qk_norm(fields, kv_heads, group, head_dim), fields.get("qkv_clip"), fields.get("score_scale"),
-        fields.get("attention_softcap"), fields.get("attention_sinks", False), window, causal,
+        fields.get("attention_softcap"), fields.get("attention_sinks", False), window, causal, values(fields),
+        fields.get("attention_gate", False), temperature(fields), leaves(fields), **more,
     )  # fmt: skip
+
+
+def values(fields):
+    """How values differ from keys on a card, or None."""
+    norm = load(("norms", "L2Norm"))(fields.get("norm_eps", 1e-5)) if fields.get("v_norm", False) else None
+    found = Values(fields.get("v_head_dim"), fields.get("v_from_k", False), norm, fields.get("value_scale"))
+    if found.of_keys and found.size is not None:
+        fields.refuse("v_head_dim", found.size, "none with v_from_k = true: values are the keys")
+    return None if found == Values() else found
+
+
+def temperature(fields):
+    """(growth of queries, positions between two steps) on a card, or None."""
+    by, floor = fields.get("attention_temperature"), fields.get("attention_temperature_floor")
+    if (by is None) != (floor is None):
+        given = "attention_temperature" if floor is None else "attention_temperature_floor"
+        other = "attention_temperature_floor" if floor is None else "attention_temperature"
+        fields.refuse(given, by if floor is None else floor, f"only together with {other}")
+    return None if by is None else (by, floor)
+
+
+def leaves(fields):
+    """The name of this kind of layer, if layers of another kind read its keys and values (see shared_kv.py)."""
+    kinds = fields.get("kinds") or {}
+    return fields.name if any(each.get("kv_from") == fields.name is not None for each in kinds.values()) else None
 
 
 def qk_norm(fields, kv_heads, group, head_dim):
@@ -130,8 +237,8 @@ def qk_norm(fields, kv_heads, group, head_dim):
         both = load(("norms", "L2Norm"))(eps)
         return both, both, True
     kind = load(NORMS[fields.get("qk_norm_kind") or fields.get("norm", "rmsnorm")])
-    if how == "head":
-        return kind(head_dim, eps, "H"), kind(head_dim, eps, "H"), False
+    if how in ("head", "head_last"):
+        return kind(head_dim, eps, "H"), kind(head_dim, eps, "H"), how == "head_last"
     over = (1, 1) if how == "each_head" else (3, 2)
     return (
         kind((kv_heads, group, head_dim), eps, "KRH", over[0]), kind((kv_heads, head_dim), eps, "KH", over[1]), False,

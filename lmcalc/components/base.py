@@ -18,8 +18,16 @@ class Component(Frozen):
         """{name: axes}: input axes -> output axes ("D->KRH"); axes before "|" only index ("E|D->F")."""
         return {}
 
+    def buffers(self):
+        """{name: axes} of what a checkpoint holds beside parameters, and no training step changes by its gradient."""
+        return {}
+
     def axes(self):
         """{axis letter: size} of its weights."""
+        return {}
+
+    def active(self):
+        """{axis letter: size} of axes of which a token uses only so many."""
         return {}
 
     def children(self):
@@ -39,7 +47,7 @@ class Bound:
     def __init__(self, ops, component, path, name):
         self._ops, self._component, self._name = ops, component, name
         self._path = f"{path}/{name}" if path else name
-        self._specs = component.weights()
+        self._specs = component.weights() | component.buffers()
 
     def __call__(self, *arrays, **options):
         with self._ops.inside(self._name, self._component):

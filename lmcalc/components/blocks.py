@@ -10,7 +10,7 @@ PLACEMENTS = {
     "double": (True, True, False),  # sandwich (Ding et al. 2021); Gemma 2 and 3, Grok-1, GLM-4
     "output": (False, True, False),  # OLMo 2 and 3
 }
-BRANCHES = ("attention", "cross_attention", "ffn")
+BRANCHES = ("attention", "mixer", "cross_attention", "ffn")  # a layer has one of the first two, or none
 
 
 class SerialBlock(Component):
@@ -21,12 +21,16 @@ class SerialBlock(Component):
     with those of the three norms that the placement has. What happens between two branches is one kernel.
     """
 
-    attention: Component
-    ffn: Component
+    attention: Component = None
+    ffn: Component = None
     cross_attention: Component = None
+    mixer: Component = None
     attention_norm: Component = None
     attention_output_norm: Component = None
     attention_sum_norm: Component = None
+    mixer_norm: Component = None
+    mixer_output_norm: Component = None
+    mixer_sum_norm: Component = None
     cross_attention_norm: Component = None
     cross_attention_output_norm: Component = None
     cross_attention_sum_norm: Component = None
@@ -37,11 +41,11 @@ class SerialBlock(Component):
 
     def forward(self, ops, p, x, source=None, **shared):
         """x (BTD) after the layer. source: what cross attention reads; shared: what layers share in their attention."""
-        given = {"attention": shared, "cross_attention": {"source": source}, "ffn": {}}
+        given = {"attention": shared, "cross_attention": {"source": source}}
         names = [name for name in BRANCHES if getattr(self, name) is not None]
-        normed = self.normed(p, "attention_norm", x)
+        normed = self.normed(p, f"{names[0]}_norm", x)
         for name, following in zip(names, [*names[1:], None]):
-            out = getattr(p, name)(normed, **given[name])
+            out = getattr(p, name)(normed, **given.get(name, {}))
             with ops.fused(f"{name}_residual"):
                 out = self.normed(p, f"{name}_output_norm", out)
                 x = ops.add(x, out if self.residual_scale is None else ops.scale(out, self.residual_scale))
@@ -77,28 +81,30 @@ class ParallelBlock(Component):
             return ops.add(x, both if self.residual_scale is None else ops.scale(both, self.residual_scale))
 
 
-def serial(fields, attention, ffn, cross_attention=None):
-    """The serial block that a card describes."""
+def serial(fields, branches):
+    """The serial block that a card describes, of these branches by their names."""
     before, output, after = PLACEMENTS[placement(fields)]
     norms = {}
-    for name, branch in zip(BRANCHES, (attention, cross_attention, ffn)):
-        if branch is not None:
-            kinds = {f"{name}_norm": before, f"{name}_output_norm": output, f"{name}_sum_norm": after}
-            norms |= {each: norm(fields, fields["d_model"]) for each, there in kinds.items() if there}
-    return SerialBlock(attention, ffn, cross_attention, residual_scale=fields.get("residual_scale"), **norms)
+    for name in branches:
+        kinds = {f"{name}_norm": before, f"{name}_output_norm": output, f"{name}_sum_norm": after}
+        norms |= {each: norm(fields, fields["d_model"]) for each, there in kinds.items() if there}
+    return SerialBlock(**branches, residual_scale=fields.get("residual_scale"), **norms)
 
 
-def parallel(fields, attention, ffn, cross_attention=None):
+def parallel(fields, branches):
     """The parallel block that a card describes; refused where its branches cannot lie side by side."""
     block = fields["block"]
     if placement(fields) != "pre":
         why = f"pre with block = {block!r}: its branches share one sum, so norms can only lie before them"
         fields.refuse("norm_placement", placement(fields), why)
-    if cross_attention is not None:
+    if "cross_attention" in branches:
         fields.refuse("block", block, "serial, since cross attention reads what attention made")
+    if set(branches) != {"attention", "ffn"}:
+        fields.refuse("block", block, f"serial for a layer of {' and '.join(branches)}")
     attention_norm = norm(fields, fields["d_model"])
     ffn_norm = norm(fields, fields["d_model"]) if block == "parallel_two_norms" else None
-    return ParallelBlock(attention, ffn, attention_norm, ffn_norm, fields.get("residual_scale"))
+    return ParallelBlock(**branches, attention_norm=attention_norm, ffn_norm=ffn_norm,
+                         residual_scale=fields.get("residual_scale"))  # fmt: skip
 
 
 def placement(fields):

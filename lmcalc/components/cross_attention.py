@@ -32,5 +32,8 @@ class CrossAttention(Attention):
 
 def cross_attention(fields):
     """The cross attention that a card describes: its self attention's shape, without positions."""
+    for name in ("v_head_dim", "v_from_k", "v_norm", "value_scale", "attention_gate", "attention_temperature"):
+        if fields.get(name):
+            fields.refuse(name, fields.get(name), "none in an encoder-decoder")
     own = attention(fields.kind("cross", {"positions": "none", "window": None}), causal=False)
     return CrossAttention(**own.__dict__)

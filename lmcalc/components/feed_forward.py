@@ -19,6 +19,7 @@ KINDS = {
     "swiglu": ("silu", True),
     "liglu": (None, True),
     "swiglu_clamped": ("clamped_glu", True),
+    "swiglu_limited": ("limited_glu", True),
 }
 
 
@@ -29,8 +30,11 @@ class FeedForward(Component):
     d_ff: int
     activation: str = "relu"
     bias: bool = False
+    part: str = "ffn"
 
-    part, contraction_part = "ffn", ("ffn", "ffn")
+    @property
+    def contraction_part(self):
+        return self.part, self.part
 
     def weights(self):
         biases = {"up_bias": "F", "down_bias": "D"} if self.bias else {}
@@ -104,12 +108,23 @@ class ClampedFeedForward(GatedFeedForward):
         return ops.apply(self.activation, gate, up, limit=self.limit, alpha=self.alpha)
 
 
-SPECIAL = {"xielu": XieluFeedForward, "swiglu_clamped": ClampedFeedForward}
+class LimitedFeedForward(GatedFeedForward):
+    """down(silu(g) u), gate g at most `limit` and up u within +-limit (DeepSeek V4)."""
+
+    limit: float = 10.0
+
+    def gated(self, ops, gate, up):
+        return ops.apply(self.activation, gate, up, limit=self.limit)
 
 
-def feed_forward(fields):
-    """The feed-forward that a card describes."""
+SPECIAL = {"xielu": XieluFeedForward, "swiglu_clamped": ClampedFeedForward, "swiglu_limited": LimitedFeedForward}
+
+
+def feed_forward(fields, d_ff=None, part="ffn", bias="ffn_bias", d_model=None):
+    """The feed-forward that a card describes, or an expert, of other widths. bias: the field that says if it has any."""
     name = fields.get("ffn", "swiglu")
     activation, gated = KINDS[name]
     kind = SPECIAL.get(name) or (GatedFeedForward if gated else FeedForward)
-    return kind(fields["d_model"], fields["d_ff"], activation, fields.get("ffn_bias", False))
+    given = {"limit": fields["ffn_limit"]} if "limit" in kind._fields and fields.get("ffn_limit") is not None else {}
+    return kind(d_model or fields["d_model"], fields["d_ff"] if d_ff is None else d_ff, activation,
+                fields.get(bias, False), part, **given)  # fmt: skip

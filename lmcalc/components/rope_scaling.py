@@ -77,6 +77,15 @@ def longrope(np, rotary, f, table, length):
     return f / np.array(table["long_factor" if length > most else "short_factor"]), growth
 
 
+def longrope_mscale(np, rotary, f, table, length):
+    """Each frequency divided by its short factor; cos and sin grow by one number within L tokens, by another beyond.
+
+    Phi-3.5-MoE as transformers 5.24 computes it, which takes the short factors for long contexts, too.
+    """
+    growth = table["long_mscale" if length > table["original_max_positions"] else "short_mscale"]
+    return f / np.array(table["short_factor"]), growth
+
+
 def proportional(np, rotary, f, table, length):
     """Of the pairs of a whole head only the first turn, `turned` entries (Gemma 4)."""
     return np.where(np.arange(rotary.size // 2) < table["turned"] // 2, f, 0.0) / table.get("factor", 1.0), 1.0
@@ -102,6 +111,12 @@ SCALINGS = {
         | _LENGTH
         | {"attention_factor": (False, "number"), "long_factor": (True, "list"), "short_factor": (True, "list")},
         longrope,
+    ),
+    "longrope_mscale": Scaling(
+        _LENGTH
+        | {"short_mscale": (True, "number"), "long_mscale": (True, "number")}
+        | {"short_factor": (True, "list"), "long_factor": (False, "list")},
+        longrope_mscale,
     ),
     "proportional": Scaling({"turned": (True, "number"), "factor": (False, "number")}, proportional),
 }

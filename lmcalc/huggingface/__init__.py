@@ -1,4 +1,4 @@
-"""Hugging Face's config.json to a Model: one short function for each `model_type` (families.py).
+"""Hugging Face's config.json to a Model: one short function for each `model_type` (families/).
 
 Every key of a config is read, known not to matter (IRRELEVANT), or named in the model's notes. A key that a config
 leaves out means the default of its class in transformers, which defaults.json records (tests/record_defaults.py).
@@ -13,6 +13,7 @@ from ..model import build
 from .config import Config
 from .irrelevant import IRRELEVANT
 
+MOST = 2**25  # bytes of a config or index
 
 def load(source, changes=None):
     """The Model that a config describes: a dict, the path of a .json file, or a folder that holds config.json.
@@ -50,7 +51,8 @@ def built(config, folder, has_head):
 def translate(data, where="config"):
     """(fields, family, notes) of a config in config.json's form."""
     from ..cards import check
-    from .families import FAMILIES, NESTED
+    from .families import ALIASES, FAMILIES, NESTED
+    from .families import family as of
 
     if not isinstance(data, dict):
         raise InputError(f"{where}: a {type(data).__name__}; allowed: an object with the key model_type")
@@ -58,10 +60,11 @@ def translate(data, where="config"):
     family = data.get("model_type")
     if isinstance(family, str) and family in NESTED:
         data, family, where, notes = _nested(data, family, where)
+    family = ALIASES.get(family, family) if isinstance(family, str) else family
     if not isinstance(family, str) or family not in FAMILIES:
         raise _unknown_family(family, where, FAMILIES)
     config = Config(data, _defaults()[family], where)
-    fields = {field: value for field, value in FAMILIES[family](config).items() if value is not None}
+    fields = {field: value for field, value in of(family)(config).items() if value is not None}
     for field, value in fields.items():
         check(field, value, where)
     unread = [key for key in config.unread() if key not in IRRELEVANT]
@@ -100,25 +103,15 @@ def _unknown_family(family, where, known):
 
 def read(path):
     """A JSON file that holds one object. Raises InputError if it cannot be read."""
+    from ..headers.safetensors import parsed
+    from ..headers.source import File
 
-    def pairs(items):
-        found = {}
-        for key, value in items:
-            if key in found:
-                raise ValueError(f"the key {key!r} occurs twice")
-            found[key] = value
-        return found
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file, object_pairs_hook=pairs)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{path}: holds a {type(data).__name__}; allowed: an object")
-    return data
+    file = File(path)
+    if file.size > MOST:
+        raise InputError(f"{path}: {file.size:,} bytes; allowed: a config of up to {MOST:,}")
+    text = file.read(0, file.size)
+    file.close()
+    return parsed(text, path)
 
 
 def _name(path):

@@ -26,6 +26,10 @@ SCALINGS = {
         {each: each for each in ("short_factor", "long_factor", "factor", "attention_factor")},
         ("short_factor", "long_factor"),
     ),
+    "longrope_mscale": (
+        {each: each for each in ("short_factor", "long_factor", "short_mscale", "long_mscale")},
+        ("short_factor", "short_mscale", "long_mscale"),
+    ),
 }
 KINDS = {
     "short_factor": "list",
@@ -50,6 +54,22 @@ def by_layer(types, kinds):
             runs.append([name, 1])
     changes = {name: {key: value for key, value in kinds[name].items() if value is not None} for name in types}
     return {"layers": [name if count == 1 else f"{count}*{name}" for name, count in runs], "kinds": changes}
+
+
+def combined(*ways):
+    """Fields for layers that differ in several ways, each (types of the layers in order, kinds): see by_layer."""
+    ways = [(types, kinds) for types, kinds in ways if types]
+    alike = [{**kinds[types[0]]} for types, kinds in ways if all(kinds[name] == kinds[types[0]] for name in types)]
+    ways = [(types, kinds) for types, kinds in ways if any(kinds[name] != kinds[types[0]] for name in types)]
+    found = {key: value for fields in alike for key, value in fields.items()}
+    if not ways:
+        return found
+    every = list(zip(*(types for types, _ in ways)))
+    kinds = {
+        "_".join(names): {key: value for name, (_, own) in zip(names, ways) for key, value in own[name].items()}
+        for names in every
+    }
+    return found | by_layer(["_".join(names) for names in every], kinds)
 
 
 def layer_types(c, count, sliding):
@@ -109,6 +129,10 @@ def _rotary(c, table, found, base_key, layer_type):
     head_dim = found["head_dim"]
     size = int(head_dim * part)
     kind = get("text", "rope_type", "type") or "default"
+    alpha = get("positive", "alpha") if kind == "dynamic" else None
+    if alpha is not None:  # Hunyuan: a larger base for any length
+        base, kind = base * alpha ** (size / (size - 2)), "default"
+        table.skip("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
     return {
         "positions": "rotary",
         "rope_base": base,
@@ -120,6 +144,8 @@ def _rotary(c, table, found, base_key, layer_type):
 def _scaling(c, table, kind, found, size):
     if kind == "su" or (kind == "yarn" and table.given("short_factor")):
         kind = "longrope"  # what Phi-3's first configs called it
+    if kind == "longrope" and table.given("short_mscale"):
+        kind = "longrope_mscale"
     if kind not in SCALINGS:
         table.refuse("rope_type", kind, "one of default, " + ", ".join(SCALINGS))
     keys, needed = SCALINGS[kind]

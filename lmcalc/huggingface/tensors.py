@@ -5,57 +5,56 @@ import re
 
 from ..errors import InputError
 from ..record import Frozen
-from .names import CONSTANTS, CONV1D, COPIES, ENDINGS, LEFT_OVER, PREFIXES, table
+from .names import ALIASES, CONSTANTS, CONV1D, COPIES, ENDINGS, LEFT_OVER, PREFIXES, table
 
 
 class Place(Frozen):
-    """Where a weight lies: in tensors of these names (several: one for each head) and of this shape each.
+    """Where a weight lies: in tensors of these names and of this shape each.
 
-    rows: which of their output rows, as (shape that splits them, index), or None. outputs, inputs: sizes of our axes.
-    conv: matrices lie as (inputs, outputs), not (outputs, inputs).
+    spread: there is a tensor for each head or expert, and they are stacked. split: where other weights share the
+    tensor, (its axis, sizes into which that is parted, index of ours). sizes: of our axes, in the order in which they
+    lie there; order: where among those each of our axes is.
     """
 
     names: tuple
     shape: tuple
-    outputs: tuple
-    inputs: tuple = ()
-    rows: tuple = None
-    conv: bool = False
+    sizes: tuple
+    order: tuple
+    split: tuple = None
+    spread: bool = False
 
     def take(self, numpy, read):
-        """Our array, inputs first; read(name) is a tensor."""
-        if len(self.names) > 1:
-            return numpy.stack([read(name) for name in self.names]).reshape(self.outputs)
-        x = read(self.names[0])
-        x = x.T if self.conv else x
-        if self.rows is not None:
-            before, rows = self.rows
-            x = x.reshape(*before, *x.shape[1:])[rows]
-        x = x.reshape(self.outputs + self.inputs)
-        count = len(self.outputs)
-        return x.transpose(*range(count, count + len(self.inputs)), *range(count))
+        """Our array; read(name) is a tensor."""
+        x = numpy.stack([read(name) for name in self.names]) if self.spread else read(self.names[0])
+        if self.split is not None:
+            axis, before, index = self.split
+            axis += self.spread
+            x = x.reshape(*x.shape[:axis], *before, *x.shape[axis + 1 :])[(slice(None),) * axis + index]
+        return x.reshape(self.sizes).transpose(self.order)
 
 
-def places(model, weights):
-    """{path: Place} of weights, {path: (axes spec, {axis: size})}."""
-    rows, conv = _rows(table(model)), model.family in CONV1D
+def places(model, weights, file=()):
+    """{path: Place} of weights, {path: (axes spec, {axis: size})}. file: the names of the tensors, where there is one:
+    transformers holds some in another form at run time than in files, and both are read.
+    """
+    rows, conv = _rows(table(model, file)), model.family in CONV1D
     return {path: _place(path, *_found(rows, path, model), weights, conv) for path in weights}
 
 
 def _rows(names):
-    """{path: (module, how it is split, paths that share it)}: a table with "q|k|v" taken apart."""
+    """{path: (module, how it lies, paths that share it)}: a table with "q|k|v" taken apart."""
     rows = {}
     for key, module in names.items():
         head, _, last = key.rpartition("/")
         parts = [f"{head}/{each}" for each in last.split("|")] if "|" in last else []
-        module, _, split = module.partition(":")
+        module, _, layout = module.partition(":")
         for each in parts or [key]:
-            rows[each] = module, split or ("blocks" if parts else None), parts
+            rows[each] = module, layout, parts
     return rows
 
 
 def _found(rows, path, model):
-    """(name of the tensor, how it is split, paths of all weights in it)."""
+    """(name of the tensor, how it lies, paths of all weights in it)."""
     layer = re.search(r"(?<=layers/)\d+", path)
     whole = path if layer is None else path.replace(f"layers/{layer[0]}/", "layers/{}/", 1)
     key, ending = whole, ".weight"
@@ -64,42 +63,70 @@ def _found(rows, path, model):
         key, ending = (head, f".{last}") if last in ("weight", "bias") else (whole.removesuffix("_bias"), ".bias")
     if key not in rows:
         raise InputError(f"model_type {model.family!r} has no name for the weight {path}")
-    module, split, parts = rows[key]
+    module, layout, parts = rows[key]
     name = module[1:] if module.startswith("=") else module + ending
     number = "" if layer is None else layer[0]
     suffix = whole.removeprefix(key) if ending == ".bias" else ""
-    return name.format(number), split, [part.format(number) + suffix for part in parts]
+    return name.format(number), layout, [part.format(number) + suffix for part in parts]
 
 
-def _place(path, name, split, shared, weights, conv):
-    stacked, inputs, outputs = _sizes(*weights[path])
-    if split == "heads":
-        return Place((name,), (math.prod(outputs[:-1]), outputs[-1]), outputs)
-    if "*" in name:
-        heads = math.prod(outputs[:-1])
-        return Place(tuple(name.replace("*", str(head)) for head in range(heads)), outputs[-1:], outputs)
-    rows, total = None, math.prod(outputs)
+def _place(path, name, layout, shared, weights, conv):
+    (spec, size_of), (word, layout) = weights[path], _layout(layout)
+    stacked, inputs, outputs = _axes(spec)
+    spread, ours = "", stacked + inputs + outputs
+    if "*" in name:  # a tensor for each expert of a matrix, or each head of a norm
+        spread = stacked or outputs[:-1]
+        stacked, outputs = "", outputs if stacked else outputs[-1:]
+    groups = [*stacked, *((inputs, outputs) if conv else (outputs, inputs))]
+    if layout:
+        groups = [merged or axis for merged, axis in re.findall(r"\((\w+)\)|(\w)", layout)]
+    groups = [group for group in groups if group]
+    shape, split = [math.prod(size_of[axis] for axis in group if axis != "1") for group in groups], None
     if shared:
-        parts = [_sizes(*weights[each])[2] for each in shared]
-        total, at = sum(map(math.prod, parts)), shared.index(path)
-        if split == "groups":  # for each key/value head its query heads, its key, its value
-            kv_heads, group, head_dim = parts[0]
-            before = kv_heads, group + 2, head_dim
-            rows = before, (slice(None), (slice(group), slice(group, group + 1), slice(group + 1, None))[at])
-        else:
-            start = sum(map(math.prod, parts[:at]))
-            rows = (total,), (slice(start, start + math.prod(parts[at])),)
-    shape = (*stacked, total) if not inputs else (math.prod(inputs), total) if conv else (total, math.prod(inputs))
-    return Place((name,), shape, stacked + outputs, inputs, rows, conv and bool(inputs))
+        axis = next(at for at, group in enumerate(groups) if set(group) & set(outputs))
+        parts = [[sizes[each] for each in _axes(spec)[2]] for spec, sizes in map(weights.get, shared)]
+        split = axis, *SPLITS[word](parts, shared.index(path))
+        shape[axis] = math.prod(split[1])
+    lies = [axis for group in (spread, *groups) for axis in group if axis != "1"]
+    names = [name] if not spread else [
+        name.replace("*", str(each)) for each in range(math.prod(size_of[axis] for axis in spread))
+    ]  # fmt: skip
+    return Place(tuple(names), tuple(shape), tuple(size_of[axis] for axis in lies),
+                 tuple(lies.index(axis) for axis in ours), split, bool(spread))  # fmt: skip
 
 
-def _sizes(spec, size_of):
-    """(stacked, input, output) sizes of a weight; one without an arrow has outputs only."""
+def _layout(text):
+    """(how parts share the tensor, its axes as groups of letters) of what stands behind a colon, both may be empty."""
+    word, _, axes = text.rpartition(",") if "," in text else (text, "", "") if text in SPLITS else ("", "", text)
+    return word, axes
+
+
+def _blocks(parts, at):
+    """One after the other: (sizes that part their axis, index of this one)."""
+    sizes = [math.prod(each) for each in parts]
+    return (sum(sizes),), (slice(sum(sizes[:at]), sum(sizes[: at + 1])),)
+
+
+def _in_groups(parts, at):
+    """The same within each group, a group being one place of all axes but the last ones that not all of them have."""
+    count = min(map(len, parts)) - 1
+    (total,), (index,) = _blocks([each[count:] for each in parts], at)
+    return (*parts[0][:count], total), (slice(None),) * count + (index,)
+
+
+def _in_turn(parts, at):
+    """Entry by entry, in turn."""
+    return (math.prod(parts[0]), len(parts)), (slice(None), at)
+
+
+SPLITS = {"": _blocks, "groups": _in_groups, "turns": _in_turn}
+
+
+def _axes(spec):
+    """(stacked, input, output) axes of a weight; one without an arrow has outputs only."""
     stacked, _, rest = spec.rpartition("|")
     inputs, arrow, outputs = rest.partition("->")
-    if not arrow:
-        inputs, outputs = "", inputs
-    return tuple(tuple(size_of[axis] for axis in axes) for axes in (stacked, inputs, outputs))
+    return (stacked, inputs, outputs) if arrow else (stacked, "", inputs)
 
 
 def matched(found, file, where):
@@ -107,19 +134,8 @@ def matched(found, file, where):
 
     found: {path: Place}. file: has `shapes`, {name: shape}, and `read`. Raises InputError that names every difference.
     """
-    wanted = {name: place.shape for place in found.values() for name in place.names}
-    names, problems, others = {}, [], []
-    for name, shape in file.shapes.items():
-        now = _today(name, wanted)
-        if now not in wanted:
-            others.append(name)
-        elif now in names:
-            problems.append(f"{name}: the same as {names[now]}")
-        else:
-            names[now] = name
-            if tuple(shape) != wanted[now]:
-                problems.append(f"{name}: shape {list(shape)}; needed: {list(wanted[now])}")
-    problems += [f"{name}: missing; needed: shape {list(shape)}" for name, shape in wanted.items() if name not in names]
+    names, differences, others = compared(found, file.shapes)
+    problems = [f"{name}: {problem}" for name, problem in differences]
     if not problems:
         problems = [problem for name in others if (problem := _other(name, found, names, file))]
     else:
@@ -129,13 +145,35 @@ def matched(found, file, where):
     return names
 
 
+def compared(found, shapes):
+    """({name that the tables use: name in the file}, [(tensor, what is wrong)], [tensors that hold no weight]).
+
+    found: {path: Place}. shapes: {name in the file: shape, or None where it is not known}.
+    """
+    wanted = {name: place.shape for place in found.values() for name in place.names}
+    names, problems, others = {}, [], []
+    for name, shape in shapes.items():
+        now = _today(name, wanted)
+        if now not in wanted:
+            others.append(name)
+        elif now in names:
+            problems.append((name, f"the same as {names[now]}"))
+        else:
+            names[now] = name
+            if shape is not None and tuple(shape) != wanted[now]:
+                problems.append((name, f"shape {list(shape)}; needed: {list(wanted[now])}"))
+    problems += [(name, f"missing; needed: shape {list(shape)}") for name, shape in wanted.items() if name not in names]
+    return names, problems, others
+
+
 def _today(name, wanted):
     """A tensor's name without the liberties that published files take."""
     for old, new in ENDINGS.items():
         name = name[: -len(old)] + new if name.endswith(old) else name
     if name in wanted:
         return name
-    return next((prefix + name for prefix in PREFIXES if prefix + name in wanted), name)
+    others = [prefix + name for prefix in PREFIXES] + [re.sub(*rule, name) for rule in ALIASES]
+    return next((other for other in others if other in wanted), name)
 
 
 def _known(name):

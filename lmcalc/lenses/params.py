@@ -4,10 +4,13 @@ from ..numbers import Sum, ceil_div, monomial, times
 from ..units import DTYPES
 
 
-def tensors(model):
-    """Every weight of the model as (path, part, axes spec, sizes, multiplicity); tied weights are declared once."""
-    for path, component, multiplicity in model.declared():
-        specs = component.weights()
+def tensors(model, what="weights", mtp=False):
+    """Every weight of the model as (path, part, axes spec, sizes, multiplicity); tied weights are declared once.
+
+    what: "weights" or "buffers". mtp: of its prediction modules.
+    """
+    for path, component, multiplicity in model.declared(mtp):
+        specs = getattr(component, what)()
         if not specs:
             continue
         size_of = component.axes()
@@ -33,6 +36,33 @@ def params(model):
         term = monomial(*[size_of[axis] for axis in spec if axis not in "->|"], multiplicity)
         parts.setdefault(part, Sum()).add(term)
     return {part: total.value() for part, total in parts.items()}
+
+
+def active(model):
+    """The parameters that one token uses: all but those of the experts that it does not choose."""
+    total = Sum()
+    for _, component, multiplicity in model.declared():
+        size_of = component.axes() | component.active()
+        for spec in component.weights().values():
+            total.add(monomial(*[size_of[axis] for axis in spec if axis not in "->|"], multiplicity))
+    return total.value()
+
+
+def buffers(model):
+    """Elements of all buffers, which are no parameters."""
+    return _elements(tensors(model, "buffers"))
+
+
+def mtp(model):
+    """Elements of the prediction modules' own weights, the buffers of their routers included."""
+    return _elements(tensors(model, mtp=True)) + _elements(tensors(model, "buffers", mtp=True))
+
+
+def _elements(found):
+    total = Sum()
+    for _, _, spec, size_of, multiplicity in found:
+        total.add(monomial(*[size_of[axis] for axis in spec if axis not in "->|"], multiplicity))
+    return total.value()
 
 
 def weight_bytes(model, dtype):

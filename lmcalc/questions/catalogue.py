@@ -1,9 +1,12 @@
 """The catalogues: models and machines that lmcalc knows, as plain rows."""
 
 from .. import catalogue
-from ..cards import load, read
+from ..cards import built, read
+from ..errors import unknown
+from ..fields import resolved
 from ..hardware import machine, machines
 from ..lenses.params import params
+from ..where import chosen
 
 
 def names():
@@ -11,49 +14,127 @@ def names():
     return catalogue.names(catalogue.folder("model_cards"))
 
 
-def models():
+def architectures():
+    """The names of the cards that have an architecture: all but those of models that were never described."""
+    return [name for name in names() if "architecture" in read(name)]
+
+
+def models(family=None, where=None):
     """A row for every model card: its name, sizes and choices, parameters ours and as published.
+
+    family: only these. where: only rows for which this expression over their fields holds.
 
     >>> next(row for row in models() if row["name"] == "gpt2")["params_total"]
     124439808
+    >>> [row["name"] for row in models("gpt", "n_layers > 40 and attention == 'mha'") if row["tied"]]
+    ['gpt2-xl']
     """
-    return [row(name) for name in names()]
+    rows = [row(name) for name in names()]
+    if family is not None:
+        families = sorted({each["family"] for each in rows})
+        if family not in families:
+            raise unknown("family", family, families)
+        rows = [each for each in rows if each["family"] == family]
+    return rows if where is None else chosen(rows, where)
 
 
 def row(name):
-    """The catalogue's row of one model."""
-    card, model = read(name), load(name)
-    fields = model.fields
-    heads = fields.get("n_heads")
-    return {
-        "name": model.name,
-        "family": model.family,
-        "params_total": sum(params(model).values()),
-        "params_published": card.get("published", {}).get("params_total"),
-        "n_layers": fields.get("n_layers"),
-        "d_model": fields.get("d_model"),
-        "n_heads": heads,
-        "n_kv_heads": fields.get("n_kv_heads", heads),
-        "head_dim": fields.get("head_dim") or fields["d_model"] // heads,
-        "d_ff": fields.get("d_ff"),
-        "vocab_size": fields.get("vocab_size"),
-        "norm": fields.get("norm", "rmsnorm"),
-        "ffn": fields.get("ffn", "swiglu"),
-        "positions": fields.get("positions", "rotary"),
-        "tied": fields.get("tied", False),
+    """The catalogue's row of one model; of one that was never described, what is known of it, and None."""
+    card = read(name)
+    model = built(card) if "architecture" in card else None
+    published = card.get("published", {})
+    fields = {} if model is None else resolved(model.fields, name)
+    known = {
+        "name": card["name"],
+        "family": card.get("family", ""),
+        "organization": card.get("organization"),
+        "released": card.get("released"),
+        "params_total": None if model is None else sum(params(model).values()),
+        "params_published": published.get("params_total"),
+        **_sizes(fields),
+        "vocab_size": fields.get("vocab_size", published.get("vocab_size")),
+        **(_choices(model, fields) if model is not None else dict.fromkeys(CHOICES)),
+        "dropout": fields.get("dropout", published.get("dropout")),
+        "attention_dropout": fields.get("attention_dropout", published.get("attention_dropout")),
+        "weight_decay": fields.get("weight_decay", published.get("weight_decay")),
+        "z_loss": published.get("z_loss"),
+        "training_tokens": published.get("training_tokens"),
         "context_length": card.get("context_length"),
+        "unpublished": card.get("unpublished"),
         "aliases": card.get("aliases", []),
-        "notes": list(model.notes),
+        "notes": list(card.get("notes", [])),
+    }
+    return known
+
+
+def _sizes(fields):
+    """Sizes of a model, and the ratios of the lecture's tables. Where layers differ, a size is the largest."""
+    heads, layers, width = (_largest(fields, name) for name in ("n_heads", "n_layers", "d_model"))
+    head_dim = _largest(fields, "head_dim") or (width // heads if heads else None)
+    d_ff = _largest(fields, "d_ff")
+    return {
+        "n_layers": layers,
+        "d_model": width,
+        "n_heads": heads,
+        "n_kv_heads": _largest(fields, "n_kv_heads") or heads,
+        "head_dim": head_dim,
+        "d_ff": d_ff,
+        "window": _largest(fields, "window"),
+        "n_experts": _largest(fields, "n_experts"),
+        "experts_per_token": _largest(fields, "experts_per_token"),
+        "d_ff_over_d_model": d_ff and d_ff / width,
+        "heads_over_d_model": heads and heads * head_dim / width,
+        "d_model_over_n_layers": layers and width / layers,
     }
 
 
-def hardware(name=None):
-    """One machine by name, alias or file; without a name a row for every machine of the catalogue.
+def _largest(fields, name):
+    found = [fields.get(name), *(kind.get(name) for kind in fields.get("kinds", {}).values())]
+    return max((each for each in found if each is not None), default=None)
+
+
+# field: what a card without it has
+CHOICES = {
+    "stack": "decoder", "block": "serial", "norm": "rmsnorm", "norm_placement": "pre", "ffn": "swiglu",
+    "attention": None, "positions": "rotary", "qk_norm": "none", "attention_bias": "none", "ffn_bias": False,
+    "tied": False,
+}  # fmt: skip
+
+
+def _choices(model, fields):
+    """How a model is built; where layers differ in a word, all of them, joined by +."""
+    found = {}
+    for name, default in CHOICES.items():
+        kinds = fields.get("kinds") or {"": {}}
+        every = [kind.get(name, fields.get(name, default)) for kind in kinds.values()]
+        found[name] = every[0] if len(set(every)) == 1 else "+".join(dict.fromkeys(map(str, every)))
+    return found | {"attention": "+".join(dict.fromkeys(filter(None, map(_attention, _mixers(model))))) or None}
+
+
+def _mixers(model):
+    return [component for path, component, _ in model.declared() if path.startswith("layers")]
+
+
+def _attention(component):
+    """mha, mqa or gqa of softmax attention; the name of any other mixer, as its class says it."""
+    named = getattr(component, "mixer_name", None)
+    if named is not None or not hasattr(component, "kv_heads") or not hasattr(component, "rotary"):
+        return named
+    return "mha" if component.group == 1 else "mqa" if component.kv_heads == 1 else "gqa"
+
+
+def hardware(name=None, where=None):
+    """One machine by name, alias or file; without a name a row for every machine, or those for which `where` holds.
 
     >>> hardware("h100-sxm").peak["bf16"]
     989400000000000.0
+    >>> [row["id"] for row in hardware(where="bandwidth > 7e12 and vendor == 'NVIDIA' and 'B300' in title")]
+    ['b300', 'gb300']
     """
-    return machine(name) if name is not None else [machine_row(each) for each in machines()]
+    if name is not None:
+        return machine(name)
+    rows = [machine_row(each) for each in machines()]
+    return rows if where is None else chosen(rows, where)
 
 
 def machine_row(each):

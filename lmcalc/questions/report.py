@@ -7,15 +7,15 @@ from ..errors import InputError
 from ..hardware import machine
 from ..lenses.cache import cache
 from ..lenses.flops import flops, of_op
-from ..lenses.params import params, weight_bytes
-from ..lenses.traffic import CATEGORIES, traffic
+from ..lenses.params import active, buffers, mtp, params, weight_bytes
+from ..lenses.traffic import CATEGORIES, ESTIMATED, traffic
 from ..model import trace
 from ..numbers import Sum
 from ..workload import workload
 
 SCHEMA = "lmcalc.report/1"
-PARTS = ("token_embedding", "position_embedding", "attention", "ffn", "moe_router", "moe_experts", "moe_shared", "mixer",
-         "norms", "lm_head")  # fmt: skip
+PARTS = ("token_embedding", "position_embedding", "attention", "ffn", "moe_router", "moe_experts", "moe_shared",
+         "mixer", "norms", "lm_head")  # fmt: skip
 CONVENTIONS = (
     "FLOPs: 2 per multiply-add; norms, softmax and elementwise work by a table of operations per element, apart.",
     "1 GB = 1e9 bytes, 1 GiB = 2**30 bytes. Peaks are dense. Token ids move as 4 bytes each.",
@@ -81,7 +81,7 @@ def report(model, hardware=(), set=None, set_hardware=None, **options):
         "workload": {name: getattr(asked, name) for name in
                      ("batch", "prompt", "past", "context", "mask", "logits", "traffic", "experts", "mla")}
         | {"fuse_projections": asked.fuse_projections, "dtypes": asked.dtypes()},
-        "params": {"total": sum(by_part.values()), "active": sum(by_part.values()), "buffers": 0, "mtp": 0,
+        "params": {"total": sum(by_part.values()), "active": active(model), "buffers": buffers(model), "mtp": mtp(model),
                    "by_part": {**dict.fromkeys(PARTS, 0), **by_part}},
         "weights": weights,
         "cache": held,
@@ -99,7 +99,7 @@ class Pass:
         self.asked, self.tokens = asked, new
         rectangle = asked.mask == "full" and not encoded  # at decode `full` is as `causal`
         self.trace = trace(model, asked.batch, new, past, asked.logits, source=asked.prompt, encoded=encoded, rectangle=rectangle,
-                           fuse_projections=asked.fuse_projections)  # fmt: skip
+                           phase="decode" if encoded else "prefill", mla=asked.mla, fuse_projections=asked.fuse_projections)  # fmt: skip
 
     @cached_property
     def flops(self):
@@ -114,12 +114,24 @@ class Pass:
     @cached_property
     def kernels(self):
         """[(path, times, operations, terms)] under the chosen traffic convention."""
-        return traffic(self.trace, self.asked.storage(), self.asked.traffic)
+        asked = self.asked
+        return traffic(self.trace, asked.storage(), asked.traffic, asked.experts, asked.expert_skew)
 
     @cached_property
     def bytes(self):
         """{category: bytes} under the chosen traffic convention."""
         return _by_category(self.kernels)
+
+    @cached_property
+    def estimated(self):
+        """How much of `bytes` is an estimate: experts that are expected to be read. None where nothing is."""
+        total, found = Sum(), False
+        for _, _, _, terms in self.kernels:
+            for at, term in terms:
+                if at == ESTIMATED:
+                    total.add(term)
+                    found = True
+        return total.value() if found else None
 
     @cached_property
     def bound_bytes(self):
@@ -135,7 +147,7 @@ class Pass:
         moved = _total(self.bytes)
         return {
             "flops": {"total": total, **classes, "contraction_by_part": parts},
-            "bytes": {"total": moved, **self.bytes},
+            "bytes": {"total": moved, **self.bytes} | ({} if self.estimated is None else {"estimated": self.estimated}),
             "intensity": total / moved,
             "by_part": [] if _is_array(moved) else [self._row(*kernel) for kernel in self.kernels if _works(*kernel)],
         }
@@ -162,7 +174,7 @@ def _by_category(kernels):
     totals = [Sum() for _ in CATEGORIES]
     for _, _, _, terms in kernels:
         for at, term in terms:
-            totals[at].add(term)
+            totals[0 if at == ESTIMATED else at].add(term)
     return {name: total.value() for name, total in zip(CATEGORIES, totals)}
 
 
@@ -273,6 +285,10 @@ def _notes(model, asked):
         f"{'s' if asked.logits == 'all' else ''} of the prompt.",
         f"Stored as: weights {asked.weights}, activations {asked.activations}, cache {asked.cache}.",
     ]
+    found += _of_experts(model, asked)
+    found += _of_attention(model, asked)
+    if model.mtp:
+        found.append("Modules of multi-token prediction are not run, and their weights are in params.mtp alone.")
     longest = model.fields.get("max_positions")
     lengths = {"past + prompt": asked.past + asked.prompt, "context + 1": asked.context + 1}
     if model.bidirectional:
@@ -283,6 +299,50 @@ def _notes(model, asked):
     for name, length in lengths.items():
         if longest is not None and not _is_array(length) and length > longest:
             found.append(f"{name} = {length:,} is beyond the {longest:,} positions that the model was made for.")
+    return found
+
+
+LATENT = {
+    "best": "prefill expands keys and values of all heads, decode absorbs their matrices and attends to the latents",
+    "expanded": "keys and values of all heads are made from the latents, at decode of the whole context again",
+    "absorbed": "matrices of keys and values are absorbed, and queries attend to the latents",
+}
+
+
+def _of_attention(model, asked):
+    """Which of several ways latent attention takes, and what choosing keys does not cost."""
+    every, found = [model.fields, *model.fields.get("kinds", {}).values()], []
+    if any(each.get("kv_latent_dim") for each in every):
+        found.append(f"Latent attention, {asked.mla}: {LATENT[asked.mla]}.")
+    topk = max((each.get("index_topk") or 0 for each in every), default=0)
+    if topk:
+        found.append(f"The indexer scores all keys; attention counts the {topk:,} that it chooses, under mask=full all of them. "
+                     "To choose costs nothing. Expanded keys and values are those of all tokens.")  # fmt: skip
+    return found
+
+
+EXPERTS = {
+    "min": "as if all tokens chose the same",
+    "max": "as if tokens chose different ones as far as they go",
+    "all": "all",
+    "expected": "an estimate, E (1 - (1 - k/E)^tokens) in each layer: tokens choose k of E independently",
+}
+
+
+def _of_experts(model, asked):
+    """What has to be said about mixtures of experts."""
+    layers = [model.fields, *model.fields.get("kinds", {}).values()]
+    if not any(layer.get("n_experts") for layer in layers):
+        return []
+    how = "min" if asked.traffic == "ideal" else asked.experts
+    text = f"Experts whose weights are read: {how} ({EXPERTS[how]}"
+    if how == "expected":
+        text += ", all alike" if not asked.expert_skew else f", the i-th most popular as i^-{asked.expert_skew:g}"
+    found = [f"{text}). The bounds hold for the fewest that are possible."]
+    if how == "expected":
+        found.append("bytes.estimated is the part of bytes.total (and of bytes.weights) that is this estimate.")
+    if any(layer.get("n_zero_experts") for layer in layers):
+        found.append("FLOPs and active parameters count each choice of a token as an expert with weights: an upper limit.")
     return found
 
 

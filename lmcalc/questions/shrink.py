@@ -4,6 +4,7 @@ from ..fields import FIELDS
 from ..model import build
 
 HEAD_DIM, KV_HEADS, GROUPS = 14, (3, 5, 7), (5, 2, 4)
+MOST = {"experts_per_token": 3, "n_expert_groups": 4, "expert_groups_used": 2}
 LENGTHS = ("long_factor", "short_factor")  # of rope_scaling: one number for each pair that is turned
 
 
@@ -15,12 +16,16 @@ def shrunk(model):
     fields = dict(model.fields)
     kinds = {name: dict(changes) for name, changes in fields.get("kinds", {}).items()}
     _sizes([fields, *kinds.values()])
+    _experts([fields, *kinds.values()])
     if "n_heads" in fields:
         _heads(fields, kinds.values())
     for each in (fields, *kinds.values()):
+        _mixer_heads(each, fields | each)
+    for each in (fields, *kinds.values()):
         if "rope_scaling" in each:
             layer = fields | each
-            each["rope_scaling"] = _scaling(each["rope_scaling"], layer.get("rotary_dim") or layer["head_dim"])
+            turned = next(layer[name] for name in ("rope_head_dim", "rotary_dim", "head_dim") if layer.get(name))
+            each["rope_scaling"] = _scaling(each["rope_scaling"], turned)
     if kinds:
         fields["layers"], fields["n_layers"] = _pattern(fields["layers"], model.fields["n_layers"])
         fields["kinds"] = {name: kinds[name] for name in kinds if name in fields["layers"]}
@@ -32,10 +37,21 @@ def _sizes(tables):
     for name, (_, _, size) in FIELDS.items():
         if size is None:
             continue
-        given = sorted({table[name] for table in tables if table.get(name) is not None}, reverse=True)
+        given = sorted({table[name] for table in tables if table.get(name)}, reverse=True)
         for table in tables:
-            if table.get(name) is not None:
+            if table.get(name):  # 0 stays 0
                 table[name] = max(size - 2 * given.index(table[name]), 2 - size % 2)
+
+
+def _experts(tables):
+    """Few experts a token, and groups that come out even."""
+    grouped = any(table.get("n_expert_groups") for table in tables)
+    for table in tables:
+        for name, most in MOST.items():
+            if table.get(name):
+                table[name] = min(table[name], most)
+        if grouped and table.get("n_experts"):
+            table["n_experts"] = MOST["n_expert_groups"] * (table["n_experts"] // 2)
 
 
 def _heads(fields, kinds):
@@ -43,13 +59,31 @@ def _heads(fields, kinds):
     whole, shapes = dict(fields), {}
     tables = [fields, *(each for each in kinds if {"n_heads", "n_kv_heads", "head_dim"} & set(each))]
     dims = sorted({(whole | each).get("head_dim") or 0 for each in tables}, reverse=True)
+    latent = any("kv_latent_dim" in each for each in (fields, *kinds))
     for table in tables:
         layer = whole | table
         heads, kv_heads = layer["n_heads"], layer.get("n_kv_heads") or layer["n_heads"]
         at = shapes.setdefault((heads, kv_heads), len(shapes)) % len(GROUPS)
         small = KV_HEADS[at] if kv_heads > 1 else 1
-        table["head_dim"] = max(HEAD_DIM - 2 * dims.index(layer.get("head_dim") or 0), 8)
-        table |= {"n_heads": small * (1 if kv_heads == heads else GROUPS[at]), "n_kv_heads": small}
+        if layer.get("differential"):
+            small += 1  # heads come in pairs
+        if not latent or layer.get("head_dim"):
+            table["head_dim"] = max(HEAD_DIM - 2 * dims.index(layer.get("head_dim") or 0), 8)
+        table["n_heads"] = small * (1 if kv_heads == heads else GROUPS[at])
+        if not latent or layer.get("n_kv_heads"):
+            table["n_kv_heads"] = small
+
+
+def _mixer_heads(table, layer):
+    """Shrinks the heads of a mixer: groups of one stay such, and one group stays one."""
+    heads, groups = layer.get("n_mixer_heads"), layer.get("n_mixer_groups")
+    if heads is None or not {"n_mixer_heads", "n_mixer_groups"} & set(table):
+        return
+    table["n_mixer_heads"] = small = 6 if heads > 1 else 1
+    if groups is not None:
+        table["n_mixer_groups"] = {heads: small, 1: 1}.get(groups, 2)
+    if "d_inner" in layer:
+        table["d_inner"] = table["n_mixer_heads"] * 7
 
 
 def _scaling(table, size):

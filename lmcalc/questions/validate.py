@@ -3,7 +3,7 @@
 from ..cards import load
 from ..lenses.cache import cache
 from ..lenses.flops import of_op
-from ..lenses.params import params
+from ..lenses.params import buffers, params
 from ..model import trace
 from ..numbers import Sum
 from .shrink import shrunk
@@ -19,10 +19,10 @@ def validate(models=None, progress=None):
     models: names (default: every card). The copy keeps a card's structure at small sizes; weights are random, and the same
     logits must come out of one pass and of a cache filled step by step.
     """
-    from .catalogue import names
+    from .catalogue import architectures
 
     checks = []
-    for name in models or names():
+    for name in models or architectures():
         checks += check(load(name))
         if progress is not None:
             progress(name)
@@ -47,9 +47,10 @@ def check(model):
     source = random.integers(0, small.fields["vocab_size"], (BATCH, SOURCE))
     states, past, pieces, used = {}, 0, [], {}
     for new in steps:
+        run = {"source": SOURCE, "encoded": bool(states), "phase": "decode" if states and new == 1 else "prefill"}
         data = Data(random_weights, tokens[:, past : past + new], states, counting=True, source=source)
-        real = trace(small, BATCH, new, past, "all", data=data, source=SOURCE, encoded=bool(states))
-        predicted = trace(small, BATCH, new, past, "all", unroll=True, source=SOURCE, encoded=bool(states))
+        real = trace(small, BATCH, new, past, "all", data=data, **run)
+        predicted = trace(small, BATCH, new, past, "all", unroll=True, **run)
         phase = f"{new} tokens onto {past}"
         differ = [
             f"{op.path}: {_full(op)} predicted, {op.counted} counted"
@@ -70,10 +71,10 @@ def check(model):
         states, past = data.kept, past + new
         used |= data.used
         pieces.append(real.outputs[0].data)
-        held = cache(real, BATCH, past, {"cache": "fp64", "state": "fp64"})
+        held = cache(real, BATCH, past, {"cache": "fp64", "state": "fp64", "conv": "fp64"})
         note(f"cache bytes after {past} tokens", held["bytes"] + held["state_bytes"],
              sum(each.nbytes for each in states.values()))  # fmt: skip
-    note("weights", sum(params(small).values()), sum(each.size for each in used.values()))
+    note("weights", sum(params(small).values()) + buffers(small), sum(each.size for each in used.values()))
     data = Data(random_weights, tokens, source=source)
     whole = trace(small, BATCH, length, 0, "all", data=data, source=SOURCE).outputs[0].data
     error = float(abs(numpy.concatenate(pieces, axis=1) - whole).max() / abs(whole).max())

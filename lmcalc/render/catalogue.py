@@ -5,8 +5,8 @@ from .console import table
 
 
 def draw(screen, data, what):
-    """Print the rows of `models` or `hardware`."""
-    {"models": _models, "hardware": _hardware}[what](screen, data, screen.width >= 110)
+    """Print the rows of `models` (their sizes, or the `axes` on which they differ) or `hardware`."""
+    {"models": _models, "axes": _axes, "hardware": _hardware}[what](screen, data, screen.width >= 110)
 
 
 def _models(screen, data, wide):
@@ -14,10 +14,33 @@ def _models(screen, data, wide):
     for row in data:
         heads = f"{row['n_heads']}/{row['n_kv_heads']} x {row['head_dim']}" if row["n_heads"] else ""
         sizes = [row["n_layers"], row["d_model"], heads, row["d_ff"], row["vocab_size"]]
-        rows.append([row["name"], si(row["params_total"]), *["" if size is None else str(size) for size in sizes],
-                     *([row["norm"], row["ffn"], row["positions"]] * wide)])  # fmt: skip
+        rows.append([row["name"], _known(row["params_total"]), *map(_text, sizes),
+                     *([_text(row["norm"]), _text(row["ffn"]), _text(row["positions"])] * wide)])  # fmt: skip
     headings = ["<model", "parameters", "layers", "D", "heads", "d_ff", "vocabulary", *["<norm", "<ffn", "<positions"] * wide]
     table(screen, headings, rows)
+
+
+# words of the fields where a column is narrow
+SHORT = {
+    "rmsnorm": "rms", "rmsnorm_plus_one": "rms+1", "layernorm": "ln", "layernorm_no_bias": "ln w", "layernorm_plain": "ln -",
+    "layernorm_plus_one": "ln+1", "rotary": "rope", "sinusoidal": "sine", "relative_bias": "bias",
+    "relative_shaw": "shaw", "relative_xl": "xl", "gelu_tanh": "gelu", "geglu_tanh": "geglu", "swiglu_clamped": "swiglu",
+    "swiglu_limited": "swiglu", "serial": "", "parallel": "par", "parallel_two_norms": "par2", "output": "out",
+}  # fmt: skip
+
+
+def _axes(screen, data, wide):
+    rows = []
+    for row in data:
+        where = " ".join(filter(None, (_short(row["norm_placement"]), _short(row["block"]))))
+        ratios = [_ratio(row[f"{name}"], digits) for name, digits in
+                  (("d_ff_over_d_model", 1), ("heads_over_d_model", 1), ("d_model_over_n_layers", 0))]  # fmt: skip
+        rest = [_number(row["vocab_size"]), {True: "yes", False: "no", None: ""}[row["tied"]]]
+        trained = [_text(row["dropout"]), _text(row["weight_decay"])] * wide
+        rows.append([row["name"], _short(row["norm"]), where, _short(row["ffn"]), _short(row["positions"]),
+                     _text(row["attention"]), *ratios, *rest, *trained])  # fmt: skip
+    headings = ["<model", "<norm", "<place", "<ffn", "<pos", "<attn", "F/D", "NH/D", "D/L", "vocab", "<tied"]
+    table(screen, [*headings, *["dropout", "decay"] * wide], rows, space=2 if wide else 1)
 
 
 def _hardware(screen, data, wide):
@@ -33,3 +56,19 @@ def _hardware(screen, data, wide):
 
 def _known(value, unit=""):
     return "" if value is None else si(value, unit)
+
+
+def _text(value):
+    return "" if value is None else str(value)
+
+
+def _short(value):
+    return "+".join(SHORT.get(each, each) for each in _text(value).split("+"))
+
+
+def _ratio(value, digits):
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _number(value):
+    return "" if value is None else f"{value / 1000:.0f}k"

@@ -1,112 +1,25 @@
-"""One short function for each `model_type`: a Config in, the fields of a card out (see fields.FIELDS; None: not set).
+"""Dense transformers: one short function for each `model_type`.
 
-The functions say in which ways a family differs from what its class is built on; transformers 5 is what they were read
-from and are checked against (tests/test_logits.py).
+The functions say in which ways a family differs from what its class is built on.
 """
 
 import math
 
-from .irrelevant import IRRELEVANT
-from .layers import ROTARY_FIELDS, by_layer, kinds_of, layer_types, pattern_types, rotary
-
-# name in configs: activation by itself, and with a gate
-ACTIVATIONS = {
-    "relu": ("relu", "reglu"),
-    "relu2": ("relu2", None),
-    "gelu": ("gelu", "geglu"),
-    "gelu_new": ("gelu_tanh", "geglu_tanh"),
-    "gelu_pytorch_tanh": ("gelu_tanh", "geglu_tanh"),
-    "gelu_fast": ("gelu_tanh", "geglu_tanh"),
-    "silu": ("silu", "swiglu"),
-    "swish": ("silu", "swiglu"),
-    "elu": ("elu", None),
-    "selu": ("selu", None),
-    "xielu": ("xielu", None),
-    "linear": (None, "liglu"),
-}
-PLAIN = tuple(name for name, (alone, _) in ACTIVATIONS.items() if alone)
-GATED = tuple(name for name, (_, gated) in ACTIVATIONS.items() if gated)
-LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
-EPS_KEYS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
-KV_KEYS = ("num_key_value_heads", "num_kv_heads")
-ACTIVATION_KEYS = ("hidden_act", "hidden_activation", "activation_function", "activation", "afn")
-MOST_LAYERS = 10_000  # more are a mistake, and lists of them take long
-
-# What many families share -----------------------------------------------------------------------------------------
-
-
-def sizes(c, own_head=False):
-    """Sizes, positions, norms' epsilon, tying and dropout of a model with as many key/value heads as query heads.
-
-    own_head: a head has a size of its own, not the width divided by the heads.
-    """
-    layers = c.need("size", *LAYER_KEYS)
-    if layers > MOST_LAYERS:
-        c.refuse(next(key for key in LAYER_KEYS if c.given(key)), layers, f"an integer from 1 to {MOST_LAYERS:,}")
-    found = {
-        "n_layers": layers,
-        "d_model": c.need("size", "hidden_size", "n_embd", "d_model", "n_embed"),
-        "n_heads": c.need("size", *HEAD_KEYS),
-        "vocab_size": c.need("size", "vocab_size"),
-        "max_positions": c.get("size", "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"),
-        "norm_eps": c.get("positive", *EPS_KEYS),
-        "tied": c.get("bool", "tie_word_embeddings"),
-        "dropout": c.get("number", "resid_pdrop", "hidden_dropout", "dropout", "dropout_rate", "hidden_dropout_prob",
-                         "residual_dropout", "resid_dropout"),
-        "attention_dropout": c.get("number", "attention_dropout", "attn_pdrop", "attention_probs_dropout_prob"),
-    }  # fmt: skip
-    if not own_head:
-        _head_dim(c, found)
-    return found
-
-
-def grouped(c):
-    """The same, with key/value heads, a head size and a width of the feed-forward of their own."""
-    found = sizes(c, own_head=True)
-    found["n_kv_heads"] = c.get("size", *KV_KEYS) or found["n_heads"]
-    if found["n_heads"] % found["n_kv_heads"]:
-        key = next((key for key in KV_KEYS if c.given(key)), KV_KEYS[0])
-        c.refuse(key, found["n_kv_heads"], f"a divisor of the {found['n_heads']} query heads")
-    found["head_dim"] = c.get("size", "head_dim") or _head_dim(c, found)
-    found["d_ff"] = c.need("size", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner")
-    return found
-
-
-def _head_dim(c, found):
-    if found["d_model"] % found["n_heads"]:
-        key = next((key for key in HEAD_KEYS if c.given(key)), HEAD_KEYS[0])
-        c.refuse(key, found["n_heads"], f"a divisor of the width {found['d_model']}")
-    return found["d_model"] // found["n_heads"]
-
-
-def four_wide(c, found, key):
-    """The width of the feed-forward, 4 times the model's where it is null."""
-    return c.get("size", key) or 4 * found["d_model"]
-
-
-def plain(c):
-    """The activation of a feed-forward of two matrices."""
-    return ACTIVATIONS[c.need(PLAIN, *ACTIVATION_KEYS)][0]
-
-
-def gated(c):
-    """The activation of a feed-forward of three matrices."""
-    return ACTIVATIONS[c.need(GATED, *ACTIVATION_KEYS)][1]
-
-
-def flag(c, key, yes, no):
-    """One value or the other."""
-    return yes if c.get("bool", key) else no
-
-
-def llama_like(c):
-    """RMSNorm before each branch, rotary positions, gated feed-forward, no biases."""
-    found = grouped(c)
-    return {**found, "norm": "rmsnorm", "ffn": gated(c), **rotary(c, found)}
-
-
-# Families -----------------------------------------------------------------------------------------------------------
+from ..irrelevant import IRRELEVANT
+from ..layers import ROTARY_FIELDS, by_layer, kinds_of, layer_types, pattern_types, rotary
+from .common import (
+    ACTIVATIONS,
+    GATED,
+    LAYER_KEYS,
+    flag,
+    four_wide,
+    gated,
+    grouped,
+    head_dim,
+    llama_like,
+    plain,
+    sizes,
+)  # fmt: skip
 
 
 def gpt2(c):
@@ -116,7 +29,7 @@ def gpt2(c):
     found |= {"d_ff": four_wide(c, found, "n_inner"), "ffn": plain(c), "score_scale": scale}
     found |= {"norm": "layernorm", "positions": "learned", "attention_bias": "all", "ffn_bias": True}
     if c.get("bool", "scale_attn_by_inverse_layer_idx"):
-        own = scale or 1 / math.sqrt(_head_dim(c, found))
+        own = scale or 1 / math.sqrt(head_dim(c, found))
         names = [f"layer{layer}" for layer in range(found["n_layers"])]
         found |= by_layer(names, {name: {"score_scale": own / (layer + 1)} for layer, name in enumerate(names)})
     return found
@@ -157,7 +70,7 @@ def gptj(c):
         "d_ff": four_wide(c, found, "n_inner"), "ffn": plain(c), "ffn_bias": True,
         "norm": "layernorm", "block": "parallel", "head_bias": True,
         "positions": "rotary", "rope_layout": "interleaved", "rope_base": 10000.0,
-        "rotary_dim": size if size != _head_dim(c, found) else None,
+        "rotary_dim": size if size != head_dim(c, found) else None,
     }  # fmt: skip
 
 
@@ -236,7 +149,7 @@ def falcon(c):
     if other not in (None, found["n_kv_heads"]):
         c.refuse("num_key_value_heads", other, f"{found['n_kv_heads']}, which multi_query, num_kv_heads and "
                  "new_decoder_architecture make it")  # fmt: skip
-    two, turned = new and norms in (None, 2), rotary(c, {**found, "head_dim": _head_dim(c, found)})
+    two, turned = new and norms in (None, 2), rotary(c, {**found, "head_dim": head_dim(c, found)})
     if alibi:
         turned = dict.fromkeys(turned) | {"positions": "alibi", "alibi_slopes": "falcon"}
     return found | {
@@ -539,14 +452,3 @@ def apertus(c):
         "norm": "rmsnorm", "ffn": plain(c), "attention_bias": flag(c, "attention_bias", "all", "none"),
         "qk_norm": "head", **rotary(c, found),
     }  # fmt: skip
-
-
-FAMILIES = {
-    "apertus": apertus, "arcee": arcee, "bert": bert, "bloom": bloom, "cohere": cohere, "cohere2": cohere2,
-    "ernie4_5": ernie4_5, "exaone4": exaone4, "falcon": falcon, "gemma": gemma, "gemma2": gemma2, "gemma3_text": gemma3,
-    "glm": glm, "glm4": glm4, "gpt2": gpt2, "gpt_neo": gpt_neo, "gpt_neox": gpt_neox, "gptj": gptj, "granite": granite,
-    "helium": helium, "llama": llama, "mistral": mistral, "mpt": mpt, "mt5": mt5, "nemotron": nemotron, "olmo": olmo,
-    "olmo2": olmo2, "olmo3": olmo3, "openai-gpt": openai_gpt, "opt": opt, "phi": phi, "phi3": phi3, "qwen2": qwen2,
-    "qwen3": qwen3, "seed_oss": seed_oss, "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2, "t5": t5,
-}  # fmt: skip
-NESTED = {"gemma3": "gemma3_text"}  # multimodal model_type: that of its text_config

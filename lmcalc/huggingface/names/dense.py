@@ -1,10 +1,4 @@
-"""Which tensor of a checkpoint holds which weight, one literal table for each `model_type`.
-
-A row says where a weight of ours lies: path -> module of the checkpoint, both without "weight" and "bias". `{}` is the
-number of the layer. "q|k|v" on the left: the three lie in one tensor, one after the other, or where the module is
-marked ":groups", for each key/value head its query heads, its key, and its value. ":heads" marks a norm with a row for
-each head, `*` one with a tensor for each head, and "=" a tensor that is called so and no more.
-"""
+"""Dense transformers."""
 
 L = "layers/{}/"
 LLAMA = {
@@ -100,7 +94,7 @@ PHI = {
     L + "ffn/up": "model.layers.{}.mlp.fc1",
     L + "ffn/down": "model.layers.{}.mlp.fc2",
 }
-NAMES = {
+DENSE = {
     "gpt2": GPT2,
     "openai-gpt": GPT2
     | {
@@ -181,8 +175,8 @@ NAMES = {
     "olmo3": LLAMA | DOUBLE,
     "cohere": LLAMA
     | {
-        L + "attention/q_norm": "model.layers.{}.self_attn.q_norm:heads",
-        L + "attention/k_norm": "model.layers.{}.self_attn.k_norm:heads",
+        L + "attention/q_norm": "model.layers.{}.self_attn.q_norm:(KR)H",
+        L + "attention/k_norm": "model.layers.{}.self_attn.k_norm:KH",
     },
     "cohere2": LLAMA,
     "starcoder2": LLAMA | {L + "ffn/up": "model.layers.{}.mlp.c_fc", L + "ffn/down": "model.layers.{}.mlp.c_proj"},
@@ -234,40 +228,3 @@ NAMES = {
         L + "ffn/alpha_n": "=model.layers.{}.mlp.act_fn.alpha_n",
     },
 }
-CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outputs)
-
-# Prefixes that some published files leave out, and endings that old files have, with what they are now
-PREFIXES = ("transformer.", "model.", "bert.", "gpt_neox.")
-ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-
-# Tensors of no forward pass of ours: masks, tables and buffers that are computed, and heads of other tasks
-LEFT_OVER = (
-    r".*\.rotary_emb\.inv_freq",
-    r".*\.position_ids",
-    r"(transformer\.)?h\.\d+\.attn\.(attention\.)?(bias|masked_bias)",
-    r"(gpt_neox\.)?layers\.\d+\.attention\.(bias|masked_bias)",
-    r"(bert\.)?pooler\.dense\.(weight|bias)",
-    r"cls\.seq_relationship\.(weight|bias)",
-    r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
-)
-# Copies of tied tensors that some files repeat: they have to be equal to what they repeat
-COPIES = {
-    "lm_head.weight": "embedding/table",
-    "embed_out.weight": "embedding/table",
-    "encoder.embed_tokens.weight": "embedding/table",
-    "decoder.embed_tokens.weight": "embedding/table",
-    "cls.predictions.decoder.weight": "embedding/table",
-    "cls.predictions.decoder.bias": "head/bias",
-}
-# Buffers whose value our components have as a constant
-CONSTANTS = {r"model\.layers\.\d+\.mlp\.act_fn\.beta": 0.5, r"model\.layers\.\d+\.mlp\.act_fn\.eps": -1e-6}
-
-
-def table(model):
-    """{path without ".weight" or ".bias": module} of a model."""
-    fields, found = model.fields, NAMES[model.family]
-    if model.family == "falcon" and fields.get("block") == "parallel_two_norms":
-        return found | FALCON_40B
-    if found is T5 and not fields["ffn"].endswith(("glu", "glu_tanh")):
-        return found | T5_PLAIN
-    return found

@@ -1,0 +1,147 @@
+"""How fast it is, as ratios within one run, so that another machine gives about the same.
+
+    python benchmarks/run.py [--peer PYTHON] [--repeats 15]
+
+Processor time (user and system, of the process alone), median of so many runs, taken in turns. Of a cold start:
+`lmcalc report` of the largest card on a machine, as a table and as JSON, against `import rich.table`; of a sweep: a
+million points of the Python API against its limit, and a point of it against a report. --peer: a Python that has the
+package llm-flops (pip install llm-flops rich), whose JSON estimate and evaluation in a loop are measured beside.
+
+Exit status 1 if a limit is broken.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+
+def command(name, python=sys.executable):
+    """The script of that name which was installed with a Python."""
+    found = shutil.which(name, path=os.path.dirname(python))
+    if found is None:
+        raise SystemExit(f"{name} is not installed beside {python}")
+    return found
+
+
+REPORT = [command("lmcalc"), "report", "llama-3.1-405b", "-H", "h100"]
+COLD = {
+    "python -c 'pass'": ["-c", "pass"],
+    "import rich.table": ["-c", "import rich.table"],
+    "lmcalc report, a table": REPORT,
+    "lmcalc report -f json": [*REPORT, "-f", "json"],
+}
+PEER = ["estimate", "meta-llama/Llama-3.1-8B", "--no-hf", "--json"]  # of the models that it bundles
+BASE = "import rich.table"
+LIMITS = {"lmcalc report, a table": 2.2, "lmcalc report -f json": 1.3}
+
+POINTS = 1_000_000
+MICROSECONDS, MEMORY = 0.5, 1e9  # limits of the sweep: a point, and all of the process
+SWEEP = """
+import resource, time, numpy, lmcalc
+batch, context = {grid}
+lmcalc.sweep("llama-3.1-8b", "h100", batch=[1], context=[1])  # imports
+start = time.process_time()
+found = lmcalc.sweep("llama-3.1-8b", "h100", batch=batch, context=context)
+spent = time.process_time() - start
+assert len(found["decode_bound_s"]) == 1_000_000
+print(spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+GRIDS = {
+    "sweep of a 1000 x 1000 grid": "numpy.arange(1.0, 1001)[:, None], 64 * numpy.arange(1.0, 1001)",
+    "sweep of 1,000,000 pairs": "numpy.random.default_rng(0).integers([[1], [1]], [[513], [131_073]], (2, 1_000_000))",
+}
+LOOP = """
+import time, lmcalc
+model = lmcalc.load("llama-3.1-8b")
+lmcalc.report(model, "h100")
+start = time.process_time()
+for context in range(1000):
+    lmcalc.report(model, "h100", context=context)
+print((time.process_time() - start) * 1000, 0)
+"""
+PEER_LOOP = """
+import time
+from llmflops import estimate
+estimate("meta-llama/Llama-3.1-8B")
+start = time.process_time()
+for context in range(1000):
+    estimate("meta-llama/Llama-3.1-8B", sequence_length=1 + context, include_backward=False)
+print((time.process_time() - start) * 1000, 0)
+"""
+
+
+def spent(python, arguments):
+    """Processor seconds of one process, in an empty folder, and what it printed."""
+    settings = {**os.environ, "COLUMNS": "80"}
+    settings.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is compiled
+    with tempfile.TemporaryDirectory() as folder:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([python, *arguments], cwd=folder, capture_output=True, text=True, env=settings)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(arguments)}: status {done.returncode}\n{done.stderr}")
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
+
+
+def in_turns(cases, repeats, measure):
+    """{case: median}, each measured so many times, one after the other so that a slow minute slows all."""
+    found = {case: [] for case in cases}
+    for _ in range(repeats + 1):
+        for case, arguments in cases.items():
+            found[case].append(measure(arguments))
+    return {case: statistics.median(values[1:]) for case, values in found.items()}  # the first fills the file cache
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", help="a Python that has llm-flops")
+    parser.add_argument("--repeats", type=int, default=15)
+    options = parser.parse_args()
+    broken = []
+
+    cases = {name: (sys.executable, arguments) for name, arguments in COLD.items()}
+    if options.peer:
+        cases["peer: import rich.table"] = (options.peer, COLD[BASE])
+        cases["peer: llm-flops estimate --json"] = (options.peer, [command("llm-flops", options.peer), *PEER])
+    found = in_turns(cases, options.repeats, lambda case: spent(*case)[0])
+    print(f"{'cold start':40} {'ms':>8} {'ratio':>8} {'limit':>8}")
+    for name, seconds in found.items():
+        ratio, limit = seconds / found[BASE], LIMITS.get(name)
+        if limit is not None and ratio > limit:
+            broken.append(name)
+        print(f"{name:40} {1000 * seconds:8.1f} {ratio:8.2f} {limit or '':>8}")
+
+    repeats = max(3, options.repeats // 3)
+    scripts = {name: (sys.executable, SWEEP.format(grid=grid)) for name, grid in GRIDS.items()}
+    scripts["report in a loop"] = (sys.executable, LOOP)
+    if options.peer:
+        scripts["peer: estimate in a loop"] = (options.peer, PEER_LOOP)
+    memory = {}
+
+    def inside(script):
+        seconds, held = map(float, spent(script[0], ["-c", script[1]])[1].split())
+        memory[script] = max(held, memory.get(script, 0))
+        return seconds / POINTS * 1e6
+
+    times = in_turns(scripts, repeats, inside)
+    print(f"\n{'a point':40} {'us':>8} {'ratio':>8} {'limit':>8} {'MB':>8}")
+    first = times[next(iter(scripts))]
+    for name, microseconds in times.items():
+        limited, held = name.startswith("sweep"), memory[scripts[name]]
+        if limited and (microseconds > MICROSECONDS or held > MEMORY):
+            broken.append(name)
+        limit = MICROSECONDS if limited else ""
+        print(f"{name:40} {microseconds:8.3f} {microseconds / first:8.1f} {limit:>8} {held / 1e6 if held else 0:8.0f}")
+
+    for name in broken:
+        print(f"limit broken: {name}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""One short function for each `model_type`: a Config in, the fields of a card out (see fields.FIELDS; None: not set).
+
+The table says where each is; transformers 5 is what they were read from and are checked against (tests/test_logits.py).
+"""
+
+from importlib import import_module
+
+# model_type: (file, function)
+FAMILIES = {
+    "apertus": ("dense", "apertus"),
+    "arcee": ("dense", "arcee"),
+    "bert": ("dense", "bert"),
+    "bloom": ("dense", "bloom"),
+    "cohere": ("dense", "cohere"),
+    "cohere2": ("dense", "cohere2"),
+    "ernie4_5": ("dense", "ernie4_5"),
+    "exaone4": ("dense", "exaone4"),
+    "falcon": ("dense", "falcon"),
+    "gemma": ("dense", "gemma"),
+    "gemma2": ("dense", "gemma2"),
+    "gemma3_text": ("dense", "gemma3"),
+    "glm": ("dense", "glm"),
+    "glm4": ("dense", "glm4"),
+    "gpt2": ("dense", "gpt2"),
+    "gpt_neo": ("dense", "gpt_neo"),
+    "gpt_neox": ("dense", "gpt_neox"),
+    "gptj": ("dense", "gptj"),
+    "granite": ("dense", "granite"),
+    "helium": ("dense", "helium"),
+    "llama": ("dense", "llama"),
+    "mistral": ("dense", "mistral"),
+    "mpt": ("dense", "mpt"),
+    "mt5": ("dense", "mt5"),
+    "nemotron": ("dense", "nemotron"),
+    "olmo": ("dense", "olmo"),
+    "olmo2": ("dense", "olmo2"),
+    "olmo3": ("dense", "olmo3"),
+    "openai-gpt": ("dense", "openai_gpt"),
+    "opt": ("dense", "opt"),
+    "phi": ("dense", "phi"),
+    "phi3": ("dense", "phi3"),
+    "qwen2": ("dense", "qwen2"),
+    "qwen3": ("dense", "qwen3"),
+    "seed_oss": ("dense", "seed_oss"),
+    "smollm3": ("dense", "smollm3"),
+    "stablelm": ("dense", "stablelm"),
+    "starcoder2": ("dense", "starcoder2"),
+    "t5": ("dense", "t5"),
+    # mixtures of experts on softmax attention
+    "mixtral": ("moe", "mixtral"),
+    "qwen2_moe": ("moe", "qwen2_moe"),
+    "qwen3_moe": ("moe", "qwen3_moe"),
+    "olmoe": ("moe", "olmoe"),
+    "flex_olmo": ("moe", "flex_olmo"),
+    "phimoe": ("moe", "phimoe"),
+    "granitemoe": ("moe", "granitemoe"),
+    "granitemoeshared": ("moe", "granitemoeshared"),
+    "gpt_oss": ("moe", "gpt_oss"),
+    "glm4_moe": ("moe", "glm4_moe"),
+    "dots1": ("moe", "dots1"),
+    "hunyuan_v1_moe": ("moe", "hunyuan_v1_moe"),
+    "ernie4_5_moe": ("moe", "ernie4_5_moe"),
+    "minimax_m2": ("moe", "minimax_m2"),
+}
+NESTED = {"gemma3": "gemma3_text"}  # multimodal model_type: that of its text_config
+ALIASES = {"kimi_k2": "deepseek_v3"}  # model_type in published configs: the class that it is
+
+
+def family(model_type):
+    """The function of a model_type."""
+    file, name = FAMILIES[model_type]
+    return getattr(import_module(f".{file}", __name__), name)

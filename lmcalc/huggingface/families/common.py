@@ -1,0 +1,162 @@
+"""What the adapters of many families share: sizes under their other names, activations, experts, layers that differ."""
+
+from ..layers import combined, rotary
+
+# name in configs: activation by itself, and with a gate
+ACTIVATIONS = {
+    "relu": ("relu", "reglu"),
+    "relu2": ("relu2", None),
+    "gelu": ("gelu", "geglu"),
+    "gelu_new": ("gelu_tanh", "geglu_tanh"),
+    "gelu_pytorch_tanh": ("gelu_tanh", "geglu_tanh"),
+    "gelu_fast": ("gelu_tanh", "geglu_tanh"),
+    "silu": ("silu", "swiglu"),
+    "swish": ("silu", "swiglu"),
+    "elu": ("elu", None),
+    "selu": ("selu", None),
+    "xielu": ("xielu", None),
+    "linear": (None, "liglu"),
+}
+PLAIN = tuple(name for name, (alone, _) in ACTIVATIONS.items() if alone)
+GATED = tuple(name for name, (_, gated) in ACTIVATIONS.items() if gated)
+LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+EPS_KEYS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
+KV_KEYS = ("num_key_value_heads", "num_kv_heads")
+ACTIVATION_KEYS = ("hidden_act", "hidden_activation", "activation_function", "activation", "afn")
+EXPERT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+USED_KEYS = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts")
+WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size")
+MOST_LAYERS = 10_000  # more are a mistake, and lists of them take long
+
+
+def sizes(c, own_head=False):
+    """Sizes, positions, norms' epsilon, tying and dropout of a model with as many key/value heads as query heads.
+
+    own_head: a head has a size of its own, not the width divided by the heads.
+    """
+    layers = c.need("size", *LAYER_KEYS)
+    if layers > MOST_LAYERS:
+        c.refuse(next(key for key in LAYER_KEYS if c.given(key)), layers, f"an integer from 1 to {MOST_LAYERS:,}")
+    found = {
+        "n_layers": layers,
+        "d_model": c.need("size", "hidden_size", "n_embd", "d_model", "n_embed"),
+        "n_heads": c.need("size", *HEAD_KEYS),
+        "vocab_size": c.need("size", "vocab_size"),
+        "max_positions": c.get("size", "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"),
+        "norm_eps": c.get("positive", *EPS_KEYS),
+        "tied": c.get("bool", "tie_word_embeddings"),
+        "dropout": c.get("number", "resid_pdrop", "hidden_dropout", "dropout", "dropout_rate", "hidden_dropout_prob",
+                         "residual_dropout", "resid_dropout"),
+        "attention_dropout": c.get("number", "attention_dropout", "attn_pdrop", "attention_probs_dropout_prob"),
+    }  # fmt: skip
+    if not own_head:
+        head_dim(c, found)
+    return found
+
+
+def grouped(c):
+    """The same, with key/value heads, a head size and a width of the feed-forward of their own."""
+    return heads(c) | {"d_ff": c.need("size", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner")}
+
+
+def heads(c):
+    """The same without the feed-forward."""
+    found = sizes(c, own_head=True)
+    found["n_kv_heads"] = c.get("size", *KV_KEYS) or found["n_heads"]
+    if found["n_heads"] % found["n_kv_heads"]:
+        key = next((key for key in KV_KEYS if c.given(key)), KV_KEYS[0])
+        c.refuse(key, found["n_kv_heads"], f"a divisor of the {found['n_heads']} query heads")
+    found["head_dim"] = c.get("size", "head_dim") or head_dim(c, found)
+    return found
+
+
+def head_dim(c, found):
+    """The size of a head where a config does not give it."""
+    if found["d_model"] % found["n_heads"]:
+        key = next((key for key in HEAD_KEYS if c.given(key)), HEAD_KEYS[0])
+        c.refuse(key, found["n_heads"], f"a divisor of the width {found['d_model']}")
+    return found["d_model"] // found["n_heads"]
+
+
+def four_wide(c, found, key):
+    """The width of the feed-forward, 4 times the model's where it is null."""
+    return c.get("size", key) or 4 * found["d_model"]
+
+
+def plain(c):
+    """The activation of a feed-forward of two matrices."""
+    return ACTIVATIONS[c.need(PLAIN, *ACTIVATION_KEYS)][0]
+
+
+def gated(c):
+    """The activation of a feed-forward of three matrices."""
+    return ACTIVATIONS[c.need(GATED, *ACTIVATION_KEYS)][1]
+
+
+def flag(c, key, yes, no):
+    """One value or the other."""
+    return yes if c.get("bool", key) else no
+
+
+def llama_like(c):
+    """RMSNorm before each branch, rotary positions, gated feed-forward, no biases."""
+    found = grouped(c)
+    return {**found, "norm": "rmsnorm", "ffn": gated(c), **rotary(c, found)}
+
+
+def bias(c, key="attention_bias"):
+    """Biases in all projections of attention, or in none."""
+    return flag(c, key, "all", "none")
+
+
+def experts(c, *width, **more):
+    """A mixture of experts: their number, how many a token uses, how wide they are. width: its keys."""
+    return {
+        "n_experts": c.need("size", *EXPERT_KEYS),
+        "experts_per_token": c.need("size", *USED_KEYS),
+        "expert_d_ff": c.need("size", *(width or WIDTH_KEYS)),
+        **more,
+    }
+
+
+def deepseek_experts(c):
+    """Experts as DeepSeek V3 has them, and many after it: sigmoid scores, a correction for the choice, groups."""
+    groups, shared = (
+        c.get("size", "n_group", "num_expert_group"),
+        c.get("count", "n_shared_experts", "num_shared_experts"),
+    )
+    normalized, used = c.get("bool", "norm_topk_prob", "moe_renormalize"), c.get("size", "topk_group")
+    c.only("scoring_func", "sigmoid", "the class in transformers knows no other")
+    c.only("moe_router_activation_func", "sigmoid", "the class in transformers knows no other")
+    c.only("topk_method", "noaux_tc", "the class in transformers knows no other")
+    many = groups is not None and groups > 1
+    return experts(
+        c, router="sigmoid", router_bias="correction", n_shared_experts=shared or None,
+        router_normalized=normalized or None, router_eps=1e-20 if normalized else None,
+        router_scale=c.get("positive", "routed_scaling_factor"),
+        n_expert_groups=groups if many else None, expert_groups_used=used if many else None,
+        expert_group_score="top2" if many else None,
+    )  # fmt: skip
+
+
+def first_dense(c, count):
+    """Which layers have experts: those behind the first few, every n-th of them where a config says so."""
+    types = c.get("list", "mlp_layer_types")
+    first, every = c.get("count", "first_k_dense_replace") or 0, c.get("size", "moe_layer_freq") or 1
+    if types is None:
+        return [layer >= first and layer % every == 0 for layer in range(count)]
+    if len(types) != count or set(types) - {"dense", "sparse"}:
+        c.refuse("mlp_layer_types", types, f"dense or sparse for each of the {count} layers")
+    return [each == "sparse" for each in types]
+
+
+def with_experts(found, mixture, sparse, *ways):
+    """The fields of a model whose layers have experts or not, `sparse` says which; ways: what else differs."""
+    if not any(sparse):
+        return found | combined(*ways)
+    if all(sparse):
+        found = {key: value for key, value in found.items() if key != "d_ff"}
+        return found | mixture | combined(*ways)
+    names = ["experts" if each else "dense" for each in sparse]
+    return found | mixture | combined(*ways, (names, {"dense": {"n_experts": 0}, "experts": {}}))

@@ -1,0 +1,85 @@
+"""Latent attention (MLA), with and without experts: one short function for each `model_type`."""
+
+import math
+
+from ..layers import rotary
+from .common import KV_KEYS, bias, deepseek_experts, experts, first_dense, gated, sizes, with_experts
+
+
+def latent(c, d_ff="intermediate_size"):
+    """A model with latent attention and a gated feed-forward."""
+    found = sizes(c, own_head=True)
+    c.skip(*KV_KEYS, "head_dim", "qk_head_dim")  # all heads are made from one latent
+    rope = c.need("size", "qk_rope_head_dim")
+    return found | {
+        "norm": "rmsnorm", "ffn": gated(c), "d_ff": c.need("size", d_ff), "ffn_bias": c.get("bool", "mlp_bias") or None,
+        "q_latent_dim": c.get("size", "q_lora_rank"), "kv_latent_dim": c.need("size", "kv_lora_rank"),
+        "nope_head_dim": c.need("size", "qk_nope_head_dim"), "rope_head_dim": rope,
+        "v_head_dim": c.get("size", "v_head_dim") or found["d_model"] // found["n_heads"],
+        "latent_norm_eps": 1e-6, "attention_bias": bias(c), **rotary(c, {"head_dim": rope}),
+    }  # fmt: skip
+
+
+def deepseek_v2(c):
+    found = latent(c) | {"rope_layout": "interleaved"}
+    c.skip("norm_topk_prob", "moe_layer_freq", "ep_size")  # the class in transformers does not read them
+    c.only("scoring_func", "softmax", "the class in transformers knows no other")
+    groups = c.get("size", "n_group") if c.get("text", "topk_method") == "group_limited_greedy" else None
+    best = c.get("size", "topk_group")
+    c.skip("n_group")
+    mixture = experts(
+        c, router="softmax", router_scale=c.get("positive", "routed_scaling_factor"),
+        n_shared_experts=c.get("count", "n_shared_experts") or None, n_expert_groups=groups,
+        expert_groups_used=None if groups is None else best, expert_group_score=None if groups is None else "max",
+    )  # fmt: skip
+    return with_experts(found, mixture, first_dense(c, found["n_layers"]))
+
+
+def deepseek_v3(c):
+    c.skip("ep_size")
+    found = latent(c) | {
+        "rope_layout": "interleaved" if c.get("bool", "rope_interleave") else None,
+        "n_mtp_layers": c.get("count", "num_nextn_predict_layers", "num_mtp_layers") or None,
+    }
+    return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"]))
+
+
+def deepseek_v32(c):
+    found = _indexed(c) | {"rope_layout": "interleaved", "index_rope_layout": "half"}
+    return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"]))
+
+
+def glm_moe_dsa(c):
+    found, count = _indexed(c) | {"rope_layout": "interleaved"}, c.need("size", "num_hidden_layers")
+    types, pattern = c.get("list", "indexer_types"), c.data.get("index_topk_pattern")
+    if types is None and pattern is not None:
+        types = [{"F": "full", "S": "shared"}.get(each, each) for each in pattern]
+    every, first = c.get("size", "index_topk_freq") or 1, c.get("count", "index_skip_topk_offset")
+    c.skip("index_topk_pattern")
+    first = 2 if first is None else first
+    if types is None:
+        types = ["shared" if max(layer - first + 1, 0) % every else "full" for layer in range(count)]
+    if len(types) != count or set(types) - {"full", "shared"} or types[0] != "full":
+        c.refuse("indexer_types", types, f"full or shared for each of the {count} layers, full for the first")
+    return with_experts(found, deepseek_experts(c), first_dense(c, count),
+                        (types, {"full": {}, "shared": {"index_shared": True}}))  # fmt: skip
+
+
+def _indexed(c):
+    c.skip("layer_types", "ep_size", "rope_interleave", "indexer_rope_interleave")
+    return latent(c) | {
+        "index_topk": c.need("size", "index_topk"),
+        "index_heads": c.need("size", "index_n_heads"),
+        "index_head_dim": c.need("size", "index_head_dim"),
+        "n_mtp_layers": c.get("count", "num_nextn_predict_layers") or None,
+    }
+
+
+def minicpm3(c):
+    found = latent(c)
+    depth, base = c.get("positive", "scale_depth"), c.get("positive", "dim_model_base")
+    return found | {
+        "embedding_scale": c.get("positive", "scale_emb"),
+        "residual_scale": None if depth is None else depth / math.sqrt(found["n_layers"]),
+        "head_scale": None if base is None else base / found["d_model"],
+    }

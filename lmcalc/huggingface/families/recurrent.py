@@ -1,0 +1,117 @@
+"""State spaces and recurrences without attention: one short function for each `model_type`."""
+
+import math
+
+from ..layers import by_layer, rotary
+from .common import ACTIVATIONS, PLAIN, flag, heads, sizes
+
+PROJECTIONS = {(True, True): "all", (True, False): "in", (False, True): "out", (False, False): None}
+
+
+def biases(inputs, out):
+    """Which projections of a mixer have biases."""
+    return PROJECTIONS[bool(inputs), bool(out)]
+
+
+def inner(c, *keys):
+    """The activation inside a mixer, None for silu."""
+    found = ACTIVATIONS[c.need(PLAIN, *(keys or ("hidden_act",)))][0]
+    return None if found == "silu" else found
+
+
+def mamba_sizes(c, found, state, rank, kernel, expand):
+    """Sizes of Mamba under these keys."""
+    rank_given = c.data.get(rank, c.defaults.get(rank))
+    c.skip(rank)
+    given = rank_given if isinstance(rank_given, int) else math.ceil(found["d_model"] / 16)
+    return {
+        "d_inner": int(c.need("positive", expand) * found["d_model"]), "state_dim": c.need("size", state),
+        "dt_rank": given, "conv_kernel": c.need("size", kernel),
+    }  # fmt: skip
+
+
+def limit(c, *keys, low=0.0):
+    """The least and largest time step of Mamba-2, or None for all."""
+    given = c.get("list", *keys) or [low, math.inf]
+    given = [math.inf if each == {"__float__": "Infinity"} else each for each in given]
+    return None if given[0] == 0 and given[1] == math.inf else [float(each) for each in given]
+
+
+def mamba(c):
+    found = _without_heads(c)
+    c.skip("intermediate_size", "residual_in_fp32", "use_mambapy", "use_associative_scan")
+    return found | {
+        "mixer": "mamba", "ffn": "none", "norm": "rmsnorm", "positions": "none",
+        **mamba_sizes(c, found, "state_size", "time_step_rank", "conv_kernel", "expand"),
+        "mixer_bias": biases(c.get("bool", "use_bias"), c.get("bool", "use_bias")),
+        "conv_bias": flag(c, "use_conv_bias", None, False), "mixer_activation": inner(c),
+    }  # fmt: skip
+
+
+def falcon_mamba(c):
+    c.skip("use_falcon_mambapy")
+    return mamba(c) | {"mixer_norm": "selected_plain", "mixer_norm_eps": c.get("positive", "mixer_rms_eps")}
+
+
+def mamba2(c):
+    found = _without_heads(c)
+    c.skip("intermediate_size", "residual_in_fp32", "time_step_rank", "rms_norm", "norm_before_gate")
+    number, size = c.need("size", "num_heads"), c.need("size", "head_dim")
+    inside = c.need("positive", "expand") * found["d_model"]
+    if number * size != inside:
+        c.refuse("num_heads", number, f"{inside / size:g}, of {size} each in a width of {inside:g}")
+    return found | {
+        "mixer": "mamba2", "ffn": "none", "norm": "rmsnorm", "positions": "none",
+        "n_mixer_heads": number, "mixer_head_dim": size, "n_mixer_groups": c.need("size", "n_groups"),
+        "state_dim": c.need("size", "state_size"), "conv_kernel": c.need("size", "conv_kernel"),
+        "chunk_size": c.need("size", "chunk_size"), "time_step_limit": limit(c, "time_step_limit"),
+        "mixer_bias": biases(c.get("bool", "use_bias"), c.get("bool", "use_bias")),
+        "conv_bias": flag(c, "use_conv_bias", None, False), "mixer_activation": inner(c),
+    }  # fmt: skip
+
+
+def _without_heads(c):
+    found = sizes(c, own_head=True, heads=False)
+    c.skip("time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme", "time_step_scale",
+           "rescale_prenorm_residual")  # fmt: skip
+    return found
+
+
+def rwkv(c):
+    found = sizes(c, own_head=True, heads=False)
+    c.skip("context_length")
+    width = c.get("size", "attention_hidden_size")
+    return found | {
+        "mixer": "rwkv", "ffn": "channel_mix", "norm": "layernorm", "positions": "none", "embedding_norm": True,
+        "d_ff": c.get("size", "intermediate_size") or 4 * found["d_model"],
+        "mixer_width": width if width != found["d_model"] else None,
+    }  # fmt: skip
+
+
+def recurrent_gemma(c):
+    found = heads(c)
+    width, count = c.get("size", "lru_width") or found["d_model"], found["n_heads"]
+    c.skip("w_init_variance_scale", "final_w_init_variance_scale")
+    found |= {
+        "norm": "rmsnorm_plus_one", "d_ff": c.need("size", "intermediate_size") // 2, "ffn_bias": True,
+        "ffn": ACTIVATIONS[c.need(PLAIN, "hidden_activation")][1],
+        "embedding_scale": float(_bfloat16(math.sqrt(found["d_model"]))),
+        "logit_softcap": c.get("positive", "logits_soft_cap"),
+    }  # fmt: skip
+    attention = {
+        "window": c.need("size", "attention_window_size", "sliding_window"),
+        "attention_bias": "all" if c.get("bool", "attention_bias") else "out",
+        **rotary(c, found),
+    }
+    recurrent = {"mixer": "rg_lru", "n_mixer_heads": count, "mixer_head_dim": width // count,
+                 "conv_kernel": c.need("size", "conv1d_width")}  # fmt: skip
+    blocks = c.get("list", "block_types", "_block_types") or ["recurrent", "recurrent", "attention"]
+    types = (blocks * found["n_layers"])[: found["n_layers"]]
+    return found | by_layer(types, {"recurrent": recurrent, "attention": attention})
+
+
+def _bfloat16(number):
+    import numpy
+
+    bits = numpy.array(number, numpy.float32).view(numpy.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(numpy.uint32).view(numpy.float32)

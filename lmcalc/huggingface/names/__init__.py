@@ -1,0 +1,77 @@
+"""Which tensor of a checkpoint holds which weight, one literal table for each `model_type`.
+
+A row says where a weight of ours lies: path -> module of the checkpoint, both without "weight" and "bias". `{}` is the
+number of the layer, `*` that of an expert or of a head, each of which has a tensor of its own; "=" marks a tensor that
+is called so and no more. "q|k|v" on the left: the three lie in one tensor, one after the other.
+
+Behind a colon stands how a tensor lies, where it is not (outputs, inputs), each side in the order of our axes and
+merged: "groups": parts one after the other for each key/value head; "turns": entry by entry; else its axes in order by
+our letters, those in parentheses merged, and 1 for an axis of size one.
+"""
+
+import re
+
+from .dense import DENSE, FALCON_40B, T5, T5_PLAIN
+from .moe import MOE
+
+NAMES = DENSE | MOE
+CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outputs)
+
+# Prefixes that some published files leave out, and endings that old files have, with what they are now
+PREFIXES = ("transformer.", "model.", "bert.", "gpt_neox.")
+ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
+# Tensors of no forward pass of ours: masks, tables and buffers that are computed, and heads of other tasks
+LEFT_OVER = (
+    r".*\.rotary_emb\.inv_freq",
+    r".*\.position_ids",
+    r"(transformer\.)?h\.\d+\.attn\.(attention\.)?(bias|masked_bias)",
+    r"(gpt_neox\.)?layers\.\d+\.attention\.(bias|masked_bias)",
+    r"(bert\.)?pooler\.dense\.(weight|bias)",
+    r"cls\.seq_relationship\.(weight|bias)",
+    r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+)
+# Names that transformers holds at run time, and those in files: the first rule that gives a name of the table holds
+ALIASES = (
+    (r"\.mlp\.(router|gate)\.", ".block_sparse_moe.gate."),
+    (r"\.mlp\.", ".block_sparse_moe."),
+    (r"\.experts\.gate_up_proj$", ".input_linear.weight"),
+    (r"\.experts\.down_proj$", ".output_linear.weight"),
+    (r"\.router\.weight$", ".router.layer.weight"),
+    (r"\.gate\.moe_statics\.", ".moe_statics."),
+)
+# Copies of tied tensors that some files repeat: they have to be equal to what they repeat
+COPIES = {
+    "lm_head.weight": "embedding/table",
+    "embed_out.weight": "embedding/table",
+    "encoder.embed_tokens.weight": "embedding/table",
+    "decoder.embed_tokens.weight": "embedding/table",
+    "cls.predictions.decoder.weight": "embedding/table",
+    "cls.predictions.decoder.bias": "head/bias",
+}
+# Buffers whose value our components have as a constant
+CONSTANTS = {r"model\.layers\.\d+\.mlp\.act_fn\.beta": 0.5, r"model\.layers\.\d+\.mlp\.act_fn\.eps": -1e-6}
+
+
+def table(model, file=()):
+    """{path without ".weight" or ".bias": module} of a model; file: names of the tensors in its checkpoint."""
+    fields, found = model.fields, NAMES[model.family]
+    if model.family == "falcon" and fields.get("block") == "parallel_two_norms":
+        return found | FALCON_40B
+    if found is T5 and not fields["ffn"].endswith(("glu", "glu_tanh")):
+        return found | T5_PLAIN
+    return found | _fused(found, file)
+
+
+def _fused(found, file):
+    """Rows for experts that the file holds as one tensor of all, as transformers does at run time."""
+    if not any(name.endswith(("experts.gate_up_proj", "experts.up_proj")) for name in file):
+        return {}
+    rows = {}
+    for key, module in found.items():
+        stem = re.sub(r"experts\.\*\..*", "experts.", module)
+        if key.endswith("experts/down") and stem != module:
+            parts = "gate|up" if key.replace("down", "gate") in found else "up"
+            rows[key.replace("down", parts)] = f"={stem}{'gate_' * (parts != 'up')}up_proj"
+            rows[key] = f"={stem}down_proj"
+    return rows
