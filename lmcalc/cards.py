@@ -18,8 +18,8 @@ TOP = {
 def load(model, changes=None):
     """The Model that a name, path or dict stands for.
 
-    model: a card's name or alias, a path to a card (.toml), to a Hugging Face config.json or to a folder that holds one, or
-    a dict in that form. A Model is returned as it is. changes: {field: value} over the card's own fields. Raises InputError
+    model: a card's name or alias, a path to a card (.toml), to a Hugging Face config.json or to a folder that holds one, to
+    a .gguf file, a hub id (org/name), or a dict in config.json's form. A Model is returned as it is. changes: {field: value} over the card's own fields. Raises InputError
     for what is not known or not a model.
 
     >>> load("llama-3.1-8b").fields["n_kv_heads"]
@@ -31,6 +31,15 @@ def load(model, changes=None):
         from . import huggingface
 
         return huggingface.load(model, changes)
+    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(".gguf"):
+        from .headers import gguf_models
+
+        return gguf_models.load(model, changes)
+    if isinstance(model, str) and "/" in model and not os.path.exists(model):
+        from . import hub, huggingface
+
+        if hub.is_id(model):
+            return huggingface.load(hub.config(model), changes).replace(name=model)
     return built(read(model), changes)
 
 
@@ -57,7 +66,8 @@ def _changed(model, changes):
     fields = dict(model.fields)
     for name, value in changes.items():
         fields[name] = check(name, value, "set")
-    return build(fields, model.name, model.source, model.family, model.notes, f"{model.name} with changed fields")
+    built = build(fields, model.name, model.source, model.family, model.notes, f"{model.name} with changed fields")
+    return built if model.storage is None else built.replace(storage=model.storage.of(built))
 
 
 def read(model):

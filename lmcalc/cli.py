@@ -110,12 +110,21 @@ def validate(options):
     return rendered(options, data, "validate"), 1 if data["failed"] else 0
 
 
+def inspect(options):
+    """checkpoints by their headers alone: parameters, bytes, bits a weight, and where they differ from their config"""
+    from .questions.inspect import inspect as ask
+
+    data = ask(options.path, options.against)
+    return rendered(options, data, "inspect"), 1 if data["differences"] else 0
+
+
 COMMANDS = {
     "report": (report, "model hardware workload"),
     "compare": (compare, "several variants hardware workload"),
     "models": (models, "family where"),
     "hardware": (hardware, "where"),
     "validate": (validate, "models"),
+    "inspect": (inspect, "checkpoint"),
 }
 
 # Options -----------------------------------------------------------------------------------------------------------
@@ -152,11 +161,16 @@ def parser():
 
 
 def _model(command):
-    command.add_argument("model", metavar="MODEL", help="a card's name (see lmcalc models), or a path to a card or config.json")
+    command.add_argument("model", metavar="MODEL", help="a card's name (see lmcalc models), a path to a card, config.json or .gguf file, or a hub id")
 
 
 def _models(command):
     command.add_argument("model", metavar="MODEL", nargs="*", help="cards (default: all)")
+
+
+def _checkpoint(command):
+    command.add_argument("path", metavar="PATH", help="a folder, a .safetensors or .gguf file, an index, or a hub id (org/name)")
+    command.add_argument("--against", metavar="MODEL", help="hold it against this model (default: the config.json beside it)")
 
 
 def _several(command):
@@ -191,7 +205,7 @@ def _workload(command):
     command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ...")
 
 
-GROUPS = {"model": _model, "models": _models, "several": _several, "variants": _variants, "family": _family, "where": _where, "hardware": _hardware, "workload": _workload}
+GROUPS = {"checkpoint": _checkpoint, "model": _model, "models": _models, "several": _several, "variants": _variants, "family": _family, "where": _where, "hardware": _hardware, "workload": _workload}
 
 
 def workload(options):

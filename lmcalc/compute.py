@@ -89,4 +89,4 @@ def _real(array):
 def random_weights(path, axes, sizes):
     """Seeded by the path: the same weight has the same values in every run. About 1 in size after a product."""
     rng = numpy.random.default_rng(zlib.crc32(path.encode()))
-    return rng.standard_normal(sizes) / math.sqrt(max(sizes[0], 4))
+    return rng.standard_normal(sizes) / math.sqrt(max([4, *sizes[:1]]))

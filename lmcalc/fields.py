@@ -34,8 +34,8 @@ FIELDS = {
     # choices
     "stack": (("decoder", "encoder", "encoder_decoder"), "which stacks the model has", None),
     "block": (
-        ("serial", "parallel", "parallel_two_norms"),
-        "attention and feed-forward one after the other, or side by side behind one shared norm or one each",
+        ("serial", "parallel", "parallel_two_norms", "altup", "normed_residual", "shortcut"),
+        "attention and feed-forward one after the other, or side by side behind one shared norm or one each; or Gemma 3n's",
         None,
     ),
     "norm_placement": (
@@ -55,12 +55,14 @@ FIELDS = {
         ("relu", "relu2", "gelu", "gelu_tanh", "silu", "elu", "selu", "xielu",
          "glu", "reglu", "geglu", "geglu_tanh", "swiglu", "liglu", "swiglu_clamped", "swiglu_limited",
          "channel_mix", "none"),
-        "activation of the feed-forward; names in -glu are gated (three matrices); channel_mix: RWKV's; none: no such layer",
+        "activation of the feed-forward; names in -glu are gated (three matrices); channel_mix: RWKV's; none: it has none",
         None,
     ),
     "ffn_bias": ("bool", "biases in the feed-forward", None),
+    "ffn_scales": ("list", "factors on gate and output of a gated feed-forward (Falcon-H1)", None),
     "ffn_limit": ("positive", "what swiglu_clamped and swiglu_limited clamp at", None),
     "residual_scale": ("positive", "factor on each branch before it is added (Granite, MiniCPM)", None),
+    "residual_factors": ("list", "factors on residual and output of each branch (block normed_residual, MiniMax-01)", None),
     # positions
     "positions": (
         ("none", "learned", "sinusoidal", "rotary", "alibi", "relative_bias", "relative_shaw", "relative_xl"),
@@ -106,7 +108,16 @@ FIELDS = {
     "v_norm": ("bool", "values are normed, without a weight (Gemma 3n)", None),
     "value_scale": ("positive", "factor on values before they are cached (MiMo-V2-Flash)", None),
     "kv_from": ("text", "kind of layer whose last one before gives this one its keys and values (Gemma 3n, Gemma 4)", None),
+    "attention_experts": ("size", "query and output projections that a token chooses from, as of experts (JetMoE)", 5),
     "differential": ("bool", "differential attention (DiffLlama)", None),
+    # Gemma 3n and Gemma 4
+    "altup_streams": ("size", "residual streams of the block altup, n", 3),
+    "altup_scale": ("bool", "a weight on its corrected first stream", None),
+    "laurel_rank": ("size", "rank of its learned residual", 5),
+    "per_layer_dim": ("size", "width of the embeddings that each layer has of its own", 9),
+    "per_layer_vocab": ("size", "rows of their table, where not vocab_size", 33),
+    "layer_scale": ("bool", "a factor on what leaves a layer, a buffer (Gemma 4)", None),
+    "ffn_sparsity": ("positive", "share of the feed-forward's hidden entries that a threshold makes zero (Gemma 3n)", None),
     # latent attention
     "q_latent_dim": ("size", "width that queries are projected down to", 19),
     "kv_latent_dim": ("size", "latent that keys and values are made from: latent attention (DeepSeek V2)", 13),
@@ -141,14 +152,15 @@ FIELDS = {
     "router_eps": ("positive", "added to that sum", None),
     "router_scale": ("positive", "factor on the weights of the chosen experts", None),
     "router_bias": (
-        ("none", "linear", "correction"),
-        "bias on the router's logits, or a buffer added to its scores for the choice only (DeepSeek V3)",
+        ("none", "linear", "correction", "correction_parameter"),
+        "bias on the router's logits; or on its scores for the choice only, a buffer (DeepSeek V3) or not (Ernie)",
         None,
     ),
     "router_jitter": ("positive", "threshold of sparsemixer", None),
     "n_expert_groups": ("size", "groups of experts: a token chooses within the best of them", None),
     "expert_groups_used": ("size", "how many groups that are", None),
     "expert_group_score": (("max", "top2"), "of a group: its largest score, or the sum of its two largest", None),
+    "experts_beside_ffn": ("bool", "a dense feed-forward beside the experts, norms around each (Gemma 4)", None),
     # multi-token prediction
     "n_mtp_layers": ("size", "modules that predict further tokens; not part of the main model", None),
     # layers that mix tokens otherwise
@@ -163,7 +175,7 @@ FIELDS = {
     "d_inner": ("size", "channels of a Mamba layer", 19),
     "dt_rank": ("size", "numbers through which Mamba's time step goes, Y", 3),
     "n_mixer_heads": ("size", "heads of a mixer (of values, in a delta rule)", None),
-    "n_mixer_groups": ("size", "groups of them that share B and C (Mamba-2), or queries and keys (delta rule), K", None),
+    "n_mixer_groups": ("size", "groups of them that share B and C (Mamba-2), queries and keys (delta rule), K", None),
     "mixer_head_dim": ("size", "size of such a head (of its keys, in a delta rule), H", 11),
     "mixer_value_dim": ("size", "size of its values, where another, U", 13),
     "mixer_width": ("size", "channels that RWKV mixes, where not d_model", 21),

@@ -19,7 +19,8 @@ class Run(Frozen):
 class Stack(Component):
     """Layers, and what lies before and behind them: positions, token types and a norm; a final norm.
 
-    position_bias: a relative bias on attention scores that all layers share (T5).
+    position_bias: a relative bias on attention scores that all layers share (T5). per_layer: embeddings of the layers'
+    own; widen, narrow: from one residual stream to several and back (both Gemma 3n).
     """
 
     runs: tuple
@@ -27,6 +28,9 @@ class Stack(Component):
     token_types: Component = None
     embedding_norm: Component = None
     position_bias: Component = None
+    per_layer: Component = None
+    widen: Component = None
+    narrow: Component = None
     final_norm: Component = None
 
     def forward(self, ops, p, tokens, embed, source=None):
@@ -39,7 +43,11 @@ class Stack(Component):
         shared = {} if self.position_bias is None else {"bias": p.position_bias()}
         if source is not None:
             shared["source"] = source
-        x = _through(ops, p, self.runs, x, shared)
+        if self.per_layer is not None:
+            shared["per_layer"] = p.per_layer(tokens, x)
+        x = _through(ops, p, self.runs, x if self.widen is None else p.widen(x), shared)
+        if self.narrow is not None:
+            x = p.narrow(x)
         return x if self.final_norm is None else p.final_norm(x)
 
 
@@ -48,6 +56,7 @@ class Model(Stack):
 
     name, source, family: where it is from. fields: the architecture as a card has it. notes: what a reader must know.
     mtp: (number, module) pairs of multi-token prediction, which have weights and no part in the forward pass.
+    storage: how its weights are stored, where a checkpoint says so (storage.Storage), or None.
     """
 
     name: str
@@ -59,6 +68,7 @@ class Model(Stack):
     head: Component
     encoder: Component = None
     mtp: tuple = ()
+    storage: object = None
 
     def forward(self, ops, p, tokens, logits="last", source=None):
         """Logits BTV of tokens BT; with logits="last" only the last position goes through the head.
@@ -183,6 +193,11 @@ class Fields:
         """Raise the error for a value that cannot be."""
         raise InputError(f"{self._where}: {name} = {given!r}; allowed: {allowed}")
 
+    @property
+    def of_all(self):
+        """The fields of the whole model, where these are of one kind of layer."""
+        return self._whole
+
     def of_kind(self, name):
         """The fields of another kind of layer than this one."""
         return self._whole.kind(name, self._whole.get("kinds")[name])
@@ -287,6 +302,17 @@ def _stack(reader, count, causal=True, crossed=False):
         from .components.embeddings import TokenTypes
 
         parts["token_types"] = TokenTypes(width, reader["token_types"])
+    if reader.get("per_layer_dim") is not None:
+        from .components.per_layer_embedding import per_layer_embedding
+
+        parts["per_layer"] = per_layer_embedding(reader)
+    if reader.get("block") == "altup":
+        from .components.altup import Narrow, Widen
+
+        for kind, changes in (reader.get("kinds") or {}).items():
+            if changes.get("block", "altup") != "altup":
+                reader.refuse(f"kinds.{kind}.block", changes["block"], "altup, as in all layers of such a model")
+        parts |= {"widen": Widen(width, reader["altup_streams"]), "narrow": Narrow(width, reader["altup_streams"])}
     if reader.get("embedding_norm", False):
         parts["embedding_norm"] = components.norm(reader, width)
     if reader.get("final_norm", reader.get("norm_placement", "pre") != "post"):
@@ -311,6 +337,8 @@ def _block(reader, causal, crossed):
     make, mixer, branches = components.BLOCKS[reader.get("block", "serial")], reader.get("mixer", "attention"), {}
     if mixer != "none":
         slot = "attention" if mixer == "attention" else "mixer"
+        if slot == "mixer" and not causal:
+            reader.refuse("mixer", mixer, "attention in an encoder, which sees both sides of a token")
         branches[slot] = components.load(components.MIXERS[mixer])(reader, causal)
     if crossed:
         from .components.cross_attention import cross_attention
@@ -330,6 +358,8 @@ def _feed_forward(reader):
         from .components.rwkv import channel_mix as make
     elif isinstance(experts, int) and experts == 0:
         from .components.feed_forward import feed_forward as make
+    elif reader.get("experts_beside_ffn", False):
+        from .components.dense_and_experts import dense_and_experts as make
     else:
         from .components.moe import mixture as make
     return make(reader)

@@ -74,6 +74,8 @@ class Sum:
         total = 0
         for coefficient, atoms in self.terms.values():
             if coefficient:
+                if type(coefficient) is not int:  # a Fraction
+                    coefficient = (2 * coefficient.numerator + coefficient.denominator) // (2 * coefficient.denominator)
                 total = total + value((coefficient, atoms))
         return total
 
@@ -144,23 +146,23 @@ def exact_div(a, b):
 
 
 def ceil_div(a, b):
-    """a / b rounded up, for an int b.
+    """a / b rounded up.
 
     >>> ceil_div(33, 32)
     2
     """
     if b == 1:
         return a
-    kind = _like(a)
-    if kind == "int":
+    kinds = _like(a), _like(b)
+    if kinds == ("int", "int"):
         return -(-a // b)
-    if kind == "array":
-        import numpy
+    if "symbol" in kinds:
+        import sympy
 
-        return numpy.ceil(a / b)
-    import sympy
+        return sympy.ceiling(sympy.sympify(a) / b)
+    import numpy
 
-    return sympy.ceiling(a / sympy.Integer(b))
+    return numpy.ceil(a / b)
 
 
 def floor_div(a, b):

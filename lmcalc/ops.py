@@ -273,6 +273,11 @@ class Ops(Scans, Routes):
         return self._emit(name, [x, *weights], x.axes, x.sizes, x.elements(), rows=monomial(*x.sizes[:-over]),
                           axis=tuple(range(-over, 0)), **attributes)  # fmt: skip
 
+    def alike(self, x, target, eps):
+        """x at the root mean square of its last axis that `target`, which lacks that axis, says."""
+        return self._emit("alike", [x, self._aligned(target, x.axes)], x.axes, x.sizes, x.elements(),
+                          rows=monomial(*x.sizes[:-1]), broadcast=0, eps=eps)  # fmt: skip
+
     def reduce(self, name, x, over=1):
         """A reduction of the last `over` axes: log_sum_exp, mean."""
         return self._emit(name, [x], x.axes[:-over], x.sizes[:-over], x.elements(), rows=monomial(*x.sizes[:-over]),
@@ -334,8 +339,9 @@ class Ops(Scans, Routes):
         """x at one place of an axis, which is lost: a view."""
         where = x.axes.index(axis)
         sizes = x.sizes[:where] + x.sizes[where + 1 :]
-        return self._emit("view", [x], x.axes[:where] + x.axes[where + 1 :], sizes, reads=(), role=x.role, dtype=x.dtype,
-                          base=x.base, writes=False, take=(*[slice(None)] * where, place))  # fmt: skip
+        axes, take = x.axes[:where] + x.axes[where + 1 :], (*[slice(None)] * where, place)
+        return self._emit("view", [x], axes, sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base, writes=False,
+                          take=take)  # fmt: skip
 
     def spread(self, x, axis, size, behind):
         """x for each of `size` places of a new axis behind another: a view, and reading it reads x."""
@@ -343,6 +349,22 @@ class Ops(Scans, Routes):
         sizes = x.sizes[:at] + (size,) + x.sizes[at:]
         return self._emit("spread", [x], x.axes[:at] + axis + x.axes[at:], sizes, reads=(), role=x.role, dtype=x.dtype,
                           base=x.base, parts=(x,) if x.parts is None else x.parts, writes=False, at=at, shape=sizes)  # fmt: skip
+
+    def rest(self, x, axis, new):
+        """The places of an axis behind the first, under a new name for it: a view."""
+        at = x.axes.index(axis)
+        sizes = x.sizes[:at] + (x.sizes[at] - 1,) + x.sizes[at + 1 :]
+        return self._emit("view", [x], x.axes.replace(axis, new), sizes, reads=(), role=x.role, dtype=x.dtype,
+                          base=x.base, writes=False, take=(*[slice(None)] * at, slice(1, None)))  # fmt: skip
+
+    def lead(self, x, rest):
+        """x (BTD) before the places of the last axis but one of `rest` (BTmD)."""
+        sizes = rest.sizes[:-2] + (rest.sizes[-2] + 1, rest.sizes[-1])
+        return self._emit("lead", [x, rest], rest.axes, sizes)
+
+    def within(self, index, rows):
+        """An index with 0 where it is beyond the rows of a table."""
+        return self._emit("within", [index], index.axes, index.sizes, role="index", dtype=index.dtype, limit=rows)  # fmt: skip
 
     def last(self, x):
         """The last position of the axis T: a view."""

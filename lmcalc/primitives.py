@@ -220,6 +220,11 @@ def maximum(np, a, b):
     return np.maximum(a, b)
 
 
+@primitive(ELEMENTWISE, per_element=1, keeps="output", backward=(3, 0))
+def tanh(np, x):
+    return np.tanh(x)
+
+
 @primitive(ELEMENTWISE, per_element=1)
 def mask(np, x, allowed):
     """Minus infinity where a pair is not allowed."""
@@ -307,6 +312,25 @@ def mean(np, x, axis=(-1,)):
     return np.sum(x, axis=axis) / math.prod(x.shape[each] for each in axis)
 
 
+@primitive(NORMALIZATION, per_element=2, per_row=2, keeps="inputs", backward=(3, 4))
+def rms(np, x, axis=(-1,)):
+    """sqrt(mean(x**2))."""
+    return np.sqrt(np.sum(x * x, axis=axis) / math.prod(x.shape[each] for each in axis))
+
+
+@primitive(NORMALIZATION, per_element=3, per_row=4, keeps="inputs", backward=(7, 8))
+def alike(np, x, target, eps):
+    """x at the root mean square of `target`, its own mean square taken to be eps at least (Gemma 3n)."""
+    return x * (target / np.sqrt(np.maximum(_mean(np, x * x, -1), eps)))
+
+
+@primitive(NORMALIZATION, per_element=6, per_row=4, keeps="inputs", backward=(10, 7))
+def sparse_relu(np, x, deviations, axis=-1):
+    """max(x - mean - deviations * standard deviation, 0) (Gemma 3n)."""
+    x = x - _mean(np, x, axis)
+    return np.maximum(x - np.sqrt(_mean(np, x * x, axis)) * deviations, 0)
+
+
 @primitive(NORMALIZATION, per_element=2, keeps="inputs", backward=(6, 0))
 def share(np, x):
     """x / sum(x)."""
@@ -372,7 +396,7 @@ def identity_where(np, out, x, index, experts):
 @primitive(MOVEMENT)
 def choose(np, x, count):
     """The places of the largest entries of the last axis, the largest first."""
-    return np.argsort(x, axis=-1)[..., ::-1][..., :count]
+    return np.argsort(x, axis=-1, kind="stable")[..., ::-1][..., :count]  # of equals the last: a longer cache changes nothing
 
 
 @primitive(MOVEMENT, keeps="index")
@@ -385,6 +409,18 @@ def chosen(np, x, index):
 def join(np, a, b):
     """One behind the other along the last axis."""
     return np.concatenate((a, b), axis=-1)
+
+
+@primitive(MOVEMENT)
+def lead(np, x, rest):
+    """x before the places of the last axis but one."""
+    return np.concatenate((x[..., None, :], rest), axis=-2)
+
+
+@primitive(MOVEMENT)
+def within(np, index, limit):
+    """An index with 0 where it is beyond the rows of a table."""
+    return np.where(index < limit, index, 0)
 
 
 @primitive(MOVEMENT, keeps="index")

@@ -100,7 +100,7 @@ class Reference:
             found = self._given(path, axes, sizes) if callable(self._given) else self._given.get(path)
             if found is None:
                 raise InputError(f"{self.model.name}: the weight {path} is missing")
-            found = self._weights[path] = numpy.ascontiguousarray(found, self.dtype)
+            found = self._weights[path] = numpy.asarray(found, self.dtype, order="C")
         return found
 
 

@@ -26,6 +26,15 @@ DTYPES = {
     "bool": (1, 1),
 }
 
+STORED = "stored"  # as a dtype of weights: each as its checkpoint stores it
+
+# Bits of a value in a checkpoint, by safetensors' names (github.com/huggingface/safetensors, Dtype)
+BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "I16": 16, "U16": 16, "I32": 32, "U32": 32, "I64": 64, "U64": 64,
+    "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
+    "F16": 16, "BF16": 16, "F32": 32, "F64": 64, "C64": 64,
+}  # fmt: skip
+
 ALIASES = {
     "float64": "fp64",
     "float32": "fp32",

@@ -22,9 +22,10 @@ COMPUTED = {
 
 
 def chosen(rows, text):
-    """The rows for which the expression holds. A field that a row does not know makes an order or a sum false, as does /0.
+    """The rows for which the expression holds.
 
-    A table within a row is written with dots (peak.bf16). Raises InputError for anything that is not allowed.
+    What compares a field that a row does not know, other than with ==, is false for it, and so is a division by zero. A
+    table within a row is written with dots (peak.bf16). Raises InputError for anything that is not allowed.
 
     >>> [row["n"] for row in chosen([{"n": 3, "kind": "a"}, {"n": 4, "kind": None}], "n * 2 > 6 or kind in ['a', 'b']")]
     [3, 4]
@@ -33,10 +34,11 @@ def chosen(rows, text):
     flat = [_flat(row) for row in rows]
     known = sorted({name for row in flat for name in row})
     found = []
+    _value(tree, {}, known, text)  # what is not allowed is refused before any row is looked at
     for row, names in zip(rows, flat):
         value = _value(tree, names, known, text)
         if value is not None and not isinstance(value, bool):
-            raise InputError(f"--where {text}: {value!r} is neither true nor false; allowed: a comparison, such as d_model > 4096")
+            raise InputError(f"--where {text!r}: {value!r} is neither true nor false; allowed: such as d_model > 4096")
         if value:
             found.append(row)
     return found
@@ -77,12 +79,14 @@ def _value(node, row, known, text):
             if name not in known:
                 near = closest(name, known)
                 hint = "closest: " + ", ".join(near) if near else "allowed: " + ", ".join(known)
-                raise InputError(f"--where {text}: unknown field {name!r}; {hint}")
+                raise InputError(f"--where {text!r}: unknown field {name!r}; {hint}")
             return row.get(name)
         case ast.BoolOp(op=ast.And()):
-            return all(bool(of(each)) for each in node.values)
+            values = [of(each) for each in node.values]  # all of them, so that each is checked
+            return all(values)
         case ast.BoolOp(op=ast.Or()):
-            return any([bool(of(each)) for each in node.values])
+            values = [of(each) for each in node.values]
+            return any(values)
         case ast.UnaryOp(op=ast.Not()):
             return not of(node.operand)
         case ast.UnaryOp(op=ast.USub()):
@@ -91,15 +95,16 @@ def _value(node, row, known, text):
             return _applied(COMPUTED[type(node.op)], of(node.left), of(node.right), node, text)
         case ast.Compare() if all(type(op) in COMPARED for op in node.ops):
             values = [of(each) for each in (node.left, *node.comparators)]
-            return all(_compared(op, a, b, node, text) for op, a, b in zip(node.ops, values, values[1:]))
-    raise InputError(f"--where {text}: {ast.unparse(node)} is not allowed; allowed: {ALLOWED}")
+            every = [_compared(op, a, b, node, text) for op, a, b in zip(node.ops, values, values[1:])]
+            return all(every)
+    raise InputError(f"--where {text!r}: {ast.unparse(node)} is not allowed; allowed: {ALLOWED}")
 
 
 def _applied(function, a, b, node, text):
     if a is None or b is None:
         return None
     if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in (a, b)):
-        raise InputError(f"--where {text}: {ast.unparse(node)} reckons with {a!r} and {b!r}; allowed: numbers")
+        raise InputError(f"--where {text!r}: {ast.unparse(node)} reckons with {a!r} and {b!r}; allowed: numbers")
     try:
         return function(a, b)
     except ArithmeticError:
@@ -107,10 +112,14 @@ def _applied(function, a, b, node, text):
 
 
 def _compared(op, a, b, node, text):
-    equality = isinstance(op, ast.Eq | ast.NotEq)
-    if not equality and (b is None or a is None and not isinstance(op, ast.In | ast.NotIn)):
+    if isinstance(op, ast.In | ast.NotIn):
+        unknown = b is None
+    else:
+        unknown = None in (a, b) and not isinstance(op, ast.Eq | ast.NotEq)
+    if unknown:
         return False
     try:
         return COMPARED[type(op)](a, b)
     except TypeError:
-        raise InputError(f"--where {text}: {ast.unparse(node)} compares {a!r} with {b!r}; allowed: two numbers or two texts") from None
+        given = f"{ast.unparse(node)} compares {a!r} with {b!r}"
+        raise InputError(f"--where {text!r}: {given}; allowed: two numbers, or two texts") from None

@@ -5,7 +5,7 @@ import sys
 
 from .errors import InputError, unknown
 from .record import Frozen
-from .units import dtype
+from .units import STORED, dtype
 
 MOST = 2**53  # beyond this floats are not exact
 MOST_SKEW = 100
@@ -44,6 +44,12 @@ class Workload(Frozen):
         """{slot: dtype} of the four slots that a user sets."""
         return {slot: getattr(self, slot) for slot in DTYPES}
 
+    def of(self, model, given=()):
+        """The same with weights as the model's checkpoint stores them, if it says so and no other type was given."""
+        if model.storage is not None:
+            return self if "weights" in given else self.replace(weights=STORED)
+        return self.replace(weights=Workload.weights) if self.weights == STORED else self
+
     def storage(self):
         """{slot: dtype} of everything that is stored."""
         return {**self.dtypes(), "conv": self.conv or self.cache}
@@ -61,7 +67,8 @@ def workload(**given):
         if name in LEAST:
             given[name] = size(name, value, LEAST[name])
         elif name in DTYPES:
-            given[name] = dtype(value, f"dtype for {name}")
+            if (name, value) != ("weights", STORED):
+                given[name] = dtype(value, f"dtype for {name}")
         elif name in CHOICES:
             if value not in CHOICES[name]:
                 raise InputError(f"{name} = {value!r}; allowed: {', '.join(CHOICES[name])}")

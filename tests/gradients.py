@@ -137,6 +137,31 @@ def clip(np, g, x, output, by):
     return (np.where(np.absolute(output) < by, g, 0.0),)
 
 
+def tanh(np, g, x, output):
+    return (g * (1 - output * output),)
+
+
+def rms(np, g, x, output, axis):
+    root = np.sqrt(np.sum(x * x, axis=-1) / x.shape[-1])
+    return (x * np.expand_dims(g / (root * x.shape[-1]), -1),)
+
+
+def alike(np, g, x, target, output, eps):
+    square = np.sum(x * x, axis=-1, keepdims=True)
+    mean = square / x.shape[-1]
+    root = np.sqrt(np.maximum(mean, eps))
+    dot, factor = np.sum(g * x, axis=-1, keepdims=True), target / root
+    return (g - x * np.where(mean > eps, dot / square, 0.0)) * factor, dot / root
+
+
+def sparse_relu(np, g, x, output, deviations):
+    x, n = _centred(np, x), g.shape[-1]
+    deviation = np.sqrt(np.sum(x * x, axis=-1, keepdims=True) / n)
+    g = np.where(x > deviation * deviations, g, 0.0)
+    mean = np.sum(g, axis=-1, keepdims=True) / n
+    return (g - (x * (mean / deviation * deviations) + mean),)
+
+
 def mask(np, g, x, output, allowed):
     return (g,)  # behind a mask is a softmax, whose gradient is 0 where it is
 
@@ -222,6 +247,7 @@ def identity_where(np, g, out, x, output, index, experts):
 
 
 GRADIENTS = {
+    "tanh": tanh, "rms": rms, "alike": alike, "sparse_relu": sparse_relu,
     "limited_glu": limited_glu, "sqrt_softplus": sqrt_softplus, "share": share, "share_eps": share, "routed": routed,
     "sum": sum_, "limit_groups_max": passed_on, "limit_groups_top2": passed_on, "near_best": passed_on,
     "exclude": passed_on, "identity_where": identity_where,
@@ -333,6 +359,8 @@ def zeroed(random, m, n):
 
 
 EXAMPLES = {
+    "tanh": one(), "rms": one(axis=(-1,)), "sparse_relu": one(deviations=0.3),
+    "alike": lambda random, m, n: ([normal(random, m, n), normal(random, m, 1)], {"eps": 1e-5}, m * n, m),
     "limited_glu": lambda random, m, n: ([normal(random, m, n), normal(random, m, n)], {"limit": 0.9}, m * n, m),
     "sqrt_softplus": lambda random, m, n: ([normal(random, m, n)], {}, m * n, m),
     "share": positive(), "share_eps": positive(eps=0.1), "routed": route("BTD,EDF->BTAF", 1),

@@ -86,7 +86,12 @@ EXAMPLES = {
     "pair_decay": lambda random, m, n: ([normal(random, m, n, 2)], {}, m * n * n * 2, m * n * 2),
     "decay_to_end": lambda random, m, n: ([normal(random, m, n, 2)], {}, m * n * 2, m * 2),
     "earlier": lambda random, m, n: ([normal(random, m, n, n)], {}, m * n * n, m),
-    "solve": lambda random, m, n: ([normal(random, m, n, n) / 3, normal(random, m, n, 3)], {}, m * n * n * 3, m * n * n),
+    "solve": lambda random, m, n: (
+        [normal(random, m, n, n) / 3, normal(random, m, n, 3)],
+        {},
+        m * n * n * 3,
+        m * n * n,
+    ),
     "rest_root": lambda random, m, n: ([-numpy.abs(normal(random, m, n))], {}, m * n, m),
     "begin": lambda random, m, n: ([normal(random, m, n)], {"first": numpy.arange(m)[:, None] == 0}, m * n, m),
 }

@@ -27,21 +27,24 @@ MISSING = {  # what a class cannot do without and has no default for
     "nemotron": {"num_key_value_heads": 48},
     "hunyuan_v1_moe": {"head_dim": 128},
     "glm4_moe": {"head_dim": 128},
+    "dbrx": {"attn_config": {"rope_theta": 10000.0}},
+    "deepseek_v2": {"num_experts_per_tok": 2},
+    "lfm2_moe": {"layer_types": ["full_attention"] * 32},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 2},
 }
 KINDS = {"t5": "Seq2SeqLM", "mt5": "Seq2SeqLM", "switch_transformers": "Seq2SeqLM", "bert": "MaskedLM"}
 
 
-def defaults(model_type):
-    """{key: default} of the config class of a model_type."""
-    kind = transformers.CONFIG_MAPPING[model_type]
+def defaults(kind):
+    """{key: default} of a config class, of those inside it, too."""
     found = {}
     for field in dataclasses.fields(kind):
         if field.name in IRRELEVANT or (field.name.startswith("_") and field.name != "_remove_final_layer_norm"):
             continue
         if field.default is not dataclasses.MISSING and isinstance(field.default, bool | int | float | str):
             found[field.name] = field.default
-    return found | rotary(kind())
+    inside = {key: defaults(part) for key, part in kind.sub_configs.items()}
+    return found | inside | rotary(kind())
 
 
 def rotary(config):
@@ -50,8 +53,12 @@ def rotary(config):
     if table is None:
         return {}
     if "full_attention" in table:
-        full, sliding = table["full_attention"]["rope_theta"], table["sliding_attention"]["rope_theta"]
-        return {"rope_theta": full} | ({} if sliding == full else {"rope_local_base_freq": sliding})
+        full, sliding = (table[each] for each in ("full_attention", "sliding_attention"))
+        if full.get("rope_type", "default") != "default":
+            return {"rope_parameters": table}
+        found = {"rope_theta": full["rope_theta"]} | {key: full[key] for key in ("partial_rotary_factor",) if key in full}
+        other = sliding["rope_theta"]
+        return found | ({} if other == full["rope_theta"] else {"rope_local_base_freq": other})
     if table["rope_type"] != "default":
         return {"rope_theta": table["rope_theta"], "rope_parameters": table}
     return {key: table[key] for key in ("rope_theta", "partial_rotary_factor") if key in table}
@@ -74,7 +81,7 @@ def write(path, values):
 
 def main():
     names = sorted(FAMILIES)
-    write(DEFAULTS, {name: defaults(name) for name in names})
+    write(DEFAULTS, {name: defaults(transformers.CONFIG_MAPPING[name]) for name in names})
     write(PARAMETERS, {name: parameters(name) for name in names})
 
 

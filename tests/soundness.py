@@ -20,8 +20,8 @@ SYMBOLS = {"n_layers": "L", "d_model": "D", "d_ff": "F", "vocab_size": "V"}
 
 
 def built(**changes):
-    """A small model with these fields."""
-    return lmcalc.build({**BASE, **changes})
+    """A small model with these fields; None takes one away."""
+    return lmcalc.build({name: value for name, value in {**BASE, **changes}.items() if value is not None})
 
 
 def bytes_of(trace, convention="fused"):

@@ -8,7 +8,7 @@ from soundness import assert_sound, built, bytes_of, component, weight
 
 import lmcalc
 from lmcalc.components.feed_forward import KINDS, feed_forward
-from lmcalc.fields import FIELDS, resolved, rule
+from lmcalc.fields import resolved, rule
 from lmcalc.lenses.params import params
 from lmcalc.model import Fields
 
@@ -65,10 +65,11 @@ EXPECTED = {
     "swiglu": GATE * sigmoid(GATE) * UP,
     "liglu": GATE * UP,
     "swiglu_clamped": clamped(GATE, UP),
+    "swiglu_limited": numpy.minimum(GATE, 10) * sigmoid(numpy.minimum(GATE, 10)) * numpy.clip(UP, -10, 10),
 }
 
 
-@pytest.mark.parametrize("kind", FIELDS["ffn"][0])
+@pytest.mark.parametrize("kind", KINDS)
 def test_values(kind):
     made = feed_forward(Fields({"ffn": kind, "d_model": 5, "d_ff": 7}, "test"))
     numpy.testing.assert_allclose(component(made, X), EXPECTED[kind] @ DOWN, rtol=1e-10, atol=1e-12)
@@ -79,7 +80,7 @@ def test_inputs_reach_both_sides_of_the_clamps():
 
 
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("kind", FIELDS["ffn"][0])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_feed_forward_is_sound(kind, bias):
     model = assert_sound(ffn=kind, ffn_bias=bias)
     matrices = 3 if KINDS[kind][1] else 2

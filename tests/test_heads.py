@@ -72,7 +72,7 @@ def test_head_values(name):
         contraction_part = flop_class = None
 
         def __init__(self):
-            self.weights, self.axes = made.weights, made.axes
+            self.weights, self.buffers, self.axes = made.weights, made.buffers, made.axes
             self.__dict__.update(made.children())
 
         def forward(self, ops, p, x):

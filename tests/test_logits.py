@@ -18,15 +18,19 @@ from lmcalc import reference
 from lmcalc.huggingface import built, read, tensors
 from lmcalc.huggingface.checkpoint import Checkpoint
 from lmcalc.huggingface.families import FAMILIES
-from lmcalc.huggingface.names import CONSTANTS
+from lmcalc.huggingface.names import CONSTANTS, LEFT_OVER
 
 RECORDED = Path(__file__).parent / "recorded" / "logits"
 NAMES = sorted(folder.name for folder in RECORDED.iterdir() if read(folder / "config.json")["model_type"] in FAMILIES)
 EXACT = {"bert", "falcon-rw", "gpt2", "gpt2-layer-scale", "openai-gpt"}
+COARSER = {  # recordings that are less exact, and why
+    "kimi_linear": 2e-6,  # a delta rule in float32
+    "rwkv-rescale": 1e-4,  # halves activations for float16 every other layer, which the epsilon of norms notices
+}
 
 
 def tolerance(name):
-    return 1e-14 if name in EXACT else 1e-6
+    return 1e-14 if name in EXACT else COARSER.get(name, 1e-6)
 
 
 def calls(expected):
@@ -79,12 +83,13 @@ def test_each_tensor_is_used(name):
     """Dropping, transposing or adding a tensor is an error that names it."""
     file = Checkpoint(RECORDED / name)
     model = built(read(RECORDED / name / "config.json"), str(RECORDED / name), "lm_head.weight" in file.shapes)
-    found = tensors.places(model, reference.weights(model))
-    assert set(tensors.matched(found, file, "file").values()) <= set(file.shapes)
+    found = tensors.places(model, reference.weights(model), file.shapes)
+    names = {name: wanted for wanted, name in tensors.matched(found, file, "file").items()}
+    assert set(names) <= set(file.shapes)
     for tensor, shape in file.shapes.items():
-        if any(re.fullmatch(pattern, tensor) for pattern in CONSTANTS):
+        if any(re.fullmatch(pattern, tensor) for pattern in (*CONSTANTS, *LEFT_OVER)):
             continue
-        with pytest.raises(lmcalc.InputError, match=rf"1 tensors.*\n  {re.escape(tensor)}: missing"):
+        with pytest.raises(lmcalc.InputError, match=rf"1 tensors.*\n  {re.escape(names[tensor])}: missing"):
             tensors.matched(found, File(file, **{tensor: None}), "file")
         if shape != shape[::-1]:
             with pytest.raises(lmcalc.InputError, match=rf"\n  {re.escape(tensor)}: shape \[.*needed"):

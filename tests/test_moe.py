@@ -37,8 +37,10 @@ ROUTERS = {
     "deepseek_v3": {**GROUPS, "router": "sigmoid", "router_bias": "correction", "expert_group_score": "top2",
                     "router_normalized": True, "router_eps": 1e-20, "router_scale": 2.5, "shared_d_ff": 13},
     "deepseek_v4": {"router": "sqrtsoftplus", "router_bias": "correction", "router_normalized": True,
-                    "router_eps": 1e-20, "router_scale": 1.5, "ffn": "swiglu_limited", "ffn_limit": 0.6, "shared_d_ff": 13},
+                    "router_eps": 1e-20, "router_scale": 1.5, "ffn": "swiglu_limited", "ffn_limit": 0.6,
+                    "shared_d_ff": 13},
     "lfm2_moe": {"router": "sigmoid", "router_bias": "correction", "router_normalized": True, "router_eps": 1e-6},
+    "ernie4_5": {"router_bias": "correction_parameter", "router_normalized": True, "n_shared_experts": 2},
     "llama4": {"router": "sigmoid", "expert_input_scaled": True, "shared_d_ff": 13},
     "longcat": {"n_zero_experts": 4, "router_bias": "correction", "router_scale": 6.0},
     "nemotron": {"router": "sigmoid", "ffn": "relu2", "expert_latent": 11, "shared_d_ff": 13,
@@ -105,7 +107,7 @@ def route(c, x):
     scores = {"softmax": softmax, "sigmoid": sigmoid, "sqrtsoftplus": lambda x: numpy.sqrt(numpy.log1p(numpy.exp(x)))}[
         kind
     ](x)
-    choice = scores + (w("router/correction", choices) if c.get("router_bias") == "correction" else 0)
+    choice = scores + (w("router/correction", choices) if "correction" in c.get("router_bias", "") else 0)
     if "n_expert_groups" in c:
         grouped = choice.reshape(c["n_expert_groups"], -1)
         top = c.get("expert_group_score") == "top2"
@@ -312,12 +314,14 @@ def test_zero_experts_may_leave_nothing_to_read():
 # Parameters and FLOPs of real models ---------------------------------------------------------------------------------
 
 QWEN_MOE = {"n_layers": 24, "d_model": 2048, "n_heads": 16, "vocab_size": 151_936, "attention_bias": "qkv",
-            "n_experts": 60, "experts_per_token": 4, "expert_d_ff": 1408, "shared_d_ff": 5632, "shared_gate": True}  # fmt: skip
+            "n_experts": 60, "experts_per_token": 4, "expert_d_ff": 1408, "shared_d_ff": 5632,
+            "shared_gate": True}  # fmt: skip
 QWEN2_57B = {"n_layers": 28, "d_model": 3584, "n_heads": 28, "n_kv_heads": 4, "vocab_size": 151_936,
-             "attention_bias": "qkv", "n_experts": 64, "experts_per_token": 8, "expert_d_ff": 2560, "shared_d_ff": 20480,
-             "shared_gate": True}  # fmt: skip
-DEEPSEEK = {"n_layers": 61, "d_model": 7168, "n_heads": 128, "n_kv_heads": 128, "head_dim": 56, "d_ff": 18432,
-            "vocab_size": 129_280, "n_experts": 256, "experts_per_token": 8, "expert_d_ff": 2048, "n_shared_experts": 1,
+             "attention_bias": "qkv", "n_experts": 64, "experts_per_token": 8, "expert_d_ff": 2560,
+             "shared_d_ff": 20480, "shared_gate": True}  # fmt: skip
+DEEPSEEK = {"n_layers": 61, "d_model": 7168, "n_heads": 128, "d_ff": 18432, "vocab_size": 129_280,
+            "q_latent_dim": 1536, "kv_latent_dim": 512, "nope_head_dim": 128, "rope_head_dim": 64, "v_head_dim": 128,
+            "n_experts": 256, "experts_per_token": 8, "expert_d_ff": 2048, "n_shared_experts": 1,
             "router": "sigmoid", "router_bias": "correction", "router_normalized": True, "router_scale": 2.5,
             "n_expert_groups": 8, "expert_groups_used": 4, "expert_group_score": "top2", "n_mtp_layers": 1,
             "layers": ["3*dense", "58*moe"], "kinds": {"dense": {"n_experts": 0}, "moe": {}}}  # fmt: skip
@@ -332,10 +336,14 @@ def test_parameters():
     assert active(lmcalc.load("qwen-3-30b-a3b")) == 3_353_032_704
 
 
-def test_deepseek_v3_but_for_its_attention():
-    """All that is not attention: the plain attention here has 4 D^2 in its place."""
+def test_deepseek_v3():
+    """Case P4: 671,026,419,200 with the router's buffers; a prediction module, with its own, 11,610,068,224."""
     model = lmcalc.build(DEEPSEEK)
     found = params(model)
+    assert sum(found.values()) == 671_026_404_352
+    assert buffers(model) == 14_848
+    assert active(model) == 37_552_282_624
+    assert mtp(model) == 11_610_068_224
     expected = {
         "ffn": 1_189_085_184,
         "moe_router": 106_430_464,
@@ -343,13 +351,9 @@ def test_deepseek_v3_but_for_its_attention():
         "moe_shared": 2_554_331_136,
     }
     assert {part: found[part] for part in expected} == expected
-    assert buffers(model) == 14_848
-    theirs, ours, latents = 11_413_422_080, found["attention"], 124_928  # norms of latents
-    norms = found["norms"] + latents
-    assert found["token_embedding"] + found["lm_head"] + norms + theirs + sum(expected.values()) == 671_026_404_352
-    assert active(model) - ours + theirs + latents == 37_552_282_624
-    attention = 4 * 7168**2
-    assert mtp(model) - attention + theirs // 61 + 1536 + 512 == 11_610_068_224  # case P4
+    data = lmcalc.report(model).to_dict()["params"]
+    assert (data["total"], data["active"], data["buffers"], data["mtp"]) == (
+        671_026_404_352, 37_552_282_624, 14_848, 11_610_068_224)  # fmt: skip
 
 
 def test_contraction_flops_of_parts():

@@ -20,15 +20,15 @@ from lmcalc.lenses.traffic import CATEGORIES, traffic
 from lmcalc.model import Stack, build, trace
 from lmcalc.numbers import Sum
 
-DTYPES = {"weights": "int4", "activations": "bf16", "cache": "fp8", "state": "fp32"}
+DTYPES = {"weights": "int4", "activations": "bf16", "cache": "fp8", "state": "fp32", "conv": "bf16"}
 WORKLOADS = [(2, 5, 3), (1, 1, 9), (3, 8, 0)]  # batch, new, past
 SOURCE = 7
 
 
-def moved(t, convention, dtypes=DTYPES):
+def moved(t, convention, dtypes=DTYPES, experts="max"):
     """{category: bytes} of a trace."""
     totals = [Sum() for _ in CATEGORIES]
-    for _, _, _, terms in traffic(t, dtypes, convention):
+    for _, _, _, terms in traffic(t, dtypes, convention, experts):
         for at, term in terms:
             totals[at].add(term)
     return {name: total.value() for name, total in zip(CATEGORIES, totals)}
@@ -139,8 +139,8 @@ def on_symbols(name):
     found = {}
     for key, size in fields(name).items():
         is_size = FIELDS[key][0] in ("size", "count", "size_rule") and isinstance(size, int)
-        if key == "n_layers" and "layers" in fields(name):
-            is_size = False  # with a pattern, how many layers there are is structure
+        if key == "n_layers" and "layers" in fields(name) or key == "chunk_size":
+            is_size = False  # structure: with a pattern, how many layers there are; how a scan is cut
         found[key] = fresh(key, size) if is_size else size
     return build(found), values
 

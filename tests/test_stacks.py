@@ -84,7 +84,7 @@ def test_cross_attention_by_the_formula():
 
         def __init__(self, inner):
             self.__dict__ = inner.__dict__
-            self.weights, self.axes, self.inner = inner.weights, inner.axes, inner
+            self.weights, self.buffers, self.axes, self.inner = inner.weights, inner.buffers, inner.axes, inner
 
         contraction_part = flop_class = None
 

@@ -13,7 +13,14 @@ WINDOWS = {"layers": ["2*local", "global"], "kinds": {"local": {"window": 6}, "g
 NO_ATTENTION = {"n_heads": None, "n_kv_heads": None, "head_dim": None, "positions": "none"}
 ALONE = {**NO_ATTENTION, "ffn": "none", "d_ff": None}  # a layer that is a mixer and nothing else
 MAMBA = {"mixer": "mamba", "d_inner": 22, "state_dim": 9, "dt_rank": 5}
-MAMBA2 = {"mixer": "mamba2", "n_mixer_heads": 6, "n_mixer_groups": 2, "mixer_head_dim": 11, "state_dim": 9, "chunk_size": 4}
+MAMBA2 = {
+    "mixer": "mamba2",
+    "n_mixer_heads": 6,
+    "n_mixer_groups": 2,
+    "mixer_head_dim": 11,
+    "state_dim": 9,
+    "chunk_size": 4,
+}
 DELTA = {"mixer": "gated_delta", "n_mixer_heads": 6, "n_mixer_groups": 2, "mixer_head_dim": 11, "mixer_value_dim": 13,
          "chunk_size": 4}  # fmt: skip
 MIXERS = {
@@ -38,9 +45,44 @@ MIXERS = {
     "rg_lru": {**NO_ATTENTION, "mixer": "rg_lru", "n_mixer_heads": 3, "mixer_head_dim": 11},
     "short_conv": {**NO_ATTENTION, "mixer": "short_conv"},
     "short_conv with biases": {**NO_ATTENTION, "mixer": "short_conv", "mixer_bias": "all", "conv_bias": True},
-    "hybrid": {**MAMBA2, "layers": ["2*mamba2", "ffn", "attention", "ffn"], "n_layers": 7, "mixer": None, "ffn": "relu2",
-               "kinds": {"mamba2": {"mixer": "mamba2", "ffn": "none"}, "ffn": {"mixer": "none"},
+    "hybrid": {**MAMBA2, "layers": ["2*mamba2", "ffn", "attention", "ffn"], "n_layers": 7, "mixer": None,
+               "ffn": "relu2", "kinds": {"mamba2": {"mixer": "mamba2", "ffn": "none"}, "ffn": {"mixer": "none"},
                          "attention": {"ffn": "none"}}},
+}  # fmt: skip
+
+LATENT = {"n_kv_heads": None, "head_dim": None, "kv_latent_dim": 13, "nope_head_dim": 9, "rope_head_dim": 8, "v_head_dim": 11}
+INDEXED = {**LATENT, "q_latent_dim": 19, "index_topk": 4, "index_heads": 3, "index_head_dim": 10}
+SHARED = {"layers": ["2*local", "full", "local", "full", "local_shared", "full_shared"], "n_layers": 7, "qk_norm": "head",
+          "kinds": {"local": {"window": 6}, "full": {"head_dim": 12}, "local_shared": {"window": 6, "kv_from": "local"},
+                    "full_shared": {"head_dim": 12, "kv_from": "full", "d_ff": 31}}}  # fmt: skip
+PER_LAYER = {**SHARED, "ffn": "geglu_tanh", "v_norm": True, "per_layer_dim": 9}
+ATTENTIONS = {
+    "latent": LATENT,
+    "latent with a query latent": {**LATENT, "q_latent_dim": 19, "attention_bias": "all", "q_latent_scale": 1.3,
+                                   "kv_latent_scale": 0.7},
+    "latent without positions": {**LATENT, "positions": "none", "latent_norm_eps": 1e-6},
+    "latent with a window": {**LATENT, "window": 6},
+    "indexer": {**INDEXED, "index_rope_layout": "interleaved"},
+    "indexer of an earlier layer": {**INDEXED, "layers": ["full", "2*shared"], "n_layers": 5,
+                                    "kinds": {"full": {}, "shared": {"index_shared": True}}},
+    "chunks": {"attention_chunk": 6},
+    "chunks, temperature": {
+        "layers": ["2*local", "full"], "n_layers": 4, "rope_layout": "interleaved",
+        "kinds": {"local": {"attention_chunk": 6, "qk_norm": "l2"},
+                  "full": {"positions": "none", "attention_temperature": 0.3, "attention_temperature_floor": 4}}},
+    "strided": {"sparse_pattern": "strided", "sparse_stride": 4},
+    "fixed": {"sparse_pattern": "fixed", "sparse_stride": 5, "sparse_summary": 2},
+    "keys and values of an earlier layer": SHARED,
+    "values of another size": {"v_head_dim": 11, "value_scale": 0.7, "attention_sinks": True, "window": 6},
+    "values from keys": {"v_from_k": True, "v_norm": True, "qk_norm": "head", "attention_bias": "qkv"},
+    "gated attention": {"attention_gate": True, "attention_bias": "qkv", "v_head_dim": 11},
+    "differential": {"differential": True, "n_heads": 20, "n_kv_heads": 4, "attention_bias": "all"},
+    "factorized": {"q_latent_dim": 19, "n_kv_heads": 1},
+    "per-layer embeddings": {**PER_LAYER, "norm_placement": "double", "layer_scale": True},
+    "altup": {**PER_LAYER, "block": "altup", "altup_streams": 3, "laurel_rank": 5, "per_layer_vocab": 33,
+              "ffn_sparsity": 0.7},
+    "dense beside experts": {**EXPERTS, "d_ff": 29, "experts_beside_ffn": True, "norm_placement": "double",
+                             "ffn": "geglu_tanh", "router_normalized": None, "layer_scale": True},
 }  # fmt: skip
 
 VARIANTS = {
@@ -104,6 +146,7 @@ VARIANTS = {
     "experts in some layers": {**EXPERTS, "d_ff": 29, "layers": ["dense", "2*moe"], "n_layers": 5,
                                "kinds": {"dense": {"n_experts": 0}, "moe": {}}},
     **MIXERS,
+    **ATTENTIONS,
     "encoder": {**PLAIN, "stack": "encoder", "token_types": 2, "embedding_norm": True, "head_transform": True,
                 "head_bias": True, "norm_placement": "post", "tied": True},
     "encoder-decoder": {"stack": "encoder_decoder", "n_encoder_layers": 2, "positions": "relative_bias",

@@ -30,12 +30,16 @@ BLOCKS = {
     "serial": ("blocks", "serial"),
     "parallel": ("blocks", "parallel"),
     "parallel_two_norms": ("blocks", "parallel"),
+    "altup": ("altup", "altup"),
+    "normed_residual": ("normed_residual", "normed_residual"),
+    "shortcut": ("shortcut", "shortcut"),
 }
 # attention of another form than softmax over keys and values of each head: the field that asks for it
 ATTENTIONS = {
     "kv_latent_dim": ("latent", "latent"),
     "kv_from": ("shared_kv", "shared"),
     "differential": ("differential", "differential"),
+    "attention_experts": ("expert_attention", "expert_attention"),
     "q_latent_dim": ("factorized", "factorized"),
 }
 

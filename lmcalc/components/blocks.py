@@ -1,6 +1,6 @@
 """How attention and feed-forward are put together in a layer, and where its norms are."""
 
-from . import norm
+from . import load, norm
 from .base import Component
 
 # norm_placement on a card: norms (before a branch, of its output, of the sum)
@@ -88,7 +88,12 @@ def serial(fields, branches):
     for name in branches:
         kinds = {f"{name}_norm": before, f"{name}_output_norm": output, f"{name}_sum_norm": after}
         norms |= {each: norm(fields, fields["d_model"]) for each, there in kinds.items() if there}
-    return SerialBlock(**branches, residual_scale=fields.get("residual_scale"), **norms)
+    if fields.get("experts_beside_ffn", False) and fields.get("n_experts"):
+        norms.pop("ffn_norm", None)  # both have their own
+    block = SerialBlock(**branches, residual_scale=fields.get("residual_scale"), **norms)
+    if fields.get("per_layer_dim") is None and not fields.get("layer_scale", False):
+        return block
+    return load(("per_layer_embedding", "per_layer_block"))(fields, block)
 
 
 def parallel(fields, branches):

@@ -121,10 +121,21 @@ SPECIAL = {"xielu": XieluFeedForward, "swiglu_clamped": ClampedFeedForward, "swi
 
 
 def feed_forward(fields, d_ff=None, part="ffn", bias="ffn_bias", d_model=None):
-    """The feed-forward that a card describes, or an expert, of other widths. bias: the field that says if it has any."""
+    """The feed-forward that a card describes, or an expert of other widths. bias: the field that says if it has any."""
     name = fields.get("ffn", "swiglu")
     activation, gated = KINDS[name]
     kind = SPECIAL.get(name) or (GatedFeedForward if gated else FeedForward)
     given = {"limit": fields["ffn_limit"]} if "limit" in kind._fields and fields.get("ffn_limit") is not None else {}
-    return kind(d_model or fields["d_model"], fields["d_ff"] if d_ff is None else d_ff, activation,
+    made = kind(d_model or fields["d_model"], fields["d_ff"] if d_ff is None else d_ff, activation,
                 fields.get(bias, False), part, **given)  # fmt: skip
+    if part != "ffn":
+        return made
+    if fields.get("ffn_scales") is not None:
+        from .scaled_ffn import scaled
+
+        return scaled(fields, made)
+    if fields.get("ffn_sparsity") is None:
+        return made
+    from .activation_sparsity import sparse
+
+    return sparse(fields, made)

@@ -57,12 +57,13 @@ class LatentAttention(Component):
     def forward(self, ops, p, x, **_):
         with ops.projections(x):
             given = x if self.q_latent is None else ops.linear("BTD,DQ->BTQ", x, p.q_down, p.get("q_down_bias"))
-            latent = ops.linear("BTD,DC->BTC", x, p.kv_down, p.get("kv_down_bias"))
-            turned = ops.linear("BTD,DZ->BTZ", x, p.k_rope, p.get("k_rope_bias"))
+            with ops.fused("kv_down"):  # one matrix
+                latent = ops.linear("BTD,DC->BTC", x, p.kv_down, p.get("kv_down_bias"))
+                turned = ops.linear("BTD,DZ->BTZ", x, p.k_rope, p.get("k_rope_bias"))
         if self.q_norm is not None:
             with ops.fused("q_norm"):
                 given = scaled(ops, p.q_norm(given), self.q_scale)
-        with ops.projections(given):
+        with ops.projections(given), ops.fused("q_up"):  # one matrix
             q = ops.einsum(f"BT{given.axes[-1]},{given.axes[-1]}NH->BTNH", given, p.q)
             q_turned = ops.einsum(f"BT{given.axes[-1]},{given.axes[-1]}NZ->BTNZ", given, p.q_rope)
         with ops.fused("rotary_cache"):
@@ -76,7 +77,7 @@ class LatentAttention(Component):
 
     def expanded(self, ops, p, q, q_turned, latent, turned, mask):
         """Softmax attention over the keys and values of all heads."""
-        with ops.projections(latent):
+        with ops.fused("kv_up"):  # one matrix
             k = ops.einsum("BSC,CNH->BSNH", latent, p.k_up)
             v = ops.einsum("BSC,CNU->BSNU", latent, p.v_up)
         with ops.fused("core"):

@@ -9,7 +9,7 @@ class Lightning(Component):
 
         h = exp(-s) h + k v^T,   y = q h,   out(sigmoid(gate) norm(y))
 
-    with silu on queries, keys and values. The slope s of a head is fixed, as in ALiBi, and falls towards the last layer.
+    with silu on queries, keys and values. The slope s of a head is fixed, as in ALiBi, and smaller in later layers.
     """
 
     d_model: int
@@ -36,7 +36,9 @@ class Lightning(Component):
             q, k, v = (ops.apply(self.activation, each) for each in (q, k, v))
             start = ops.hold("state", "NHU", (self.heads, self.head_dim, self.head_dim))
             body, chunk = (self.step, None) if ops.recurrent else (self.of_chunk, self.chunk)
-            (y,), (end,) = ops.scan("tokens", [q, k, v, self.decays(ops)], [start], lambda *given: body(ops, *given), chunk)
+            (y,), (end,) = ops.scan(
+                "tokens", [q, k, v, self.decays(ops)], [start], lambda *given: body(ops, *given), chunk
+            )
             ops.write("state", end)
         with ops.fused("gated_norm"):
             y = ops.multiply(p.norm(y), ops.apply("sigmoid", gate))

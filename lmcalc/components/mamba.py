@@ -55,7 +55,9 @@ class Mamba(Component):
             dt = ops.apply("softplus", ops.add(dt, p.dt_bias))
             a = ops.scale(ops.apply("exp", p.a_log), -1.0)
             start = ops.hold("state", "NHX", (self.heads, self.head_dim, self.state_dim))
-            (y,), (end,) = ops.scan("tokens", [dt, ops.multiply(x, dt), b, c], [start], lambda *given: step(ops, a, *given))
+            (y,), (end,) = ops.scan(
+                "tokens", [dt, ops.multiply(x, dt), b, c], [start], lambda *given: step(ops, a, *given)
+            )
             ops.write("state", end)
             y = ops.add(y, ops.multiply(x, p.skip))
             y = ops.multiply(y, ops.apply(self.activation, gate))
@@ -86,7 +88,11 @@ def mamba(fields, causal=True):
     state_dim, rank, kind = fields["state_dim"], fields["dt_rank"], fields.get("mixer_norm", "none")
     eps, norms = fields.get("mixer_norm_eps", fields.get("norm_eps", 1e-5)), {}
     if kind == "selected":
-        norms = {"dt_norm": RMSNorm(rank, eps, "Y"), "b_norm": RMSNorm(state_dim, eps, "X"), "c_norm": RMSNorm(state_dim, eps, "X")}
+        norms = {
+            "dt_norm": RMSNorm(rank, eps, "Y"),
+            "b_norm": RMSNorm(state_dim, eps, "X"),
+            "c_norm": RMSNorm(state_dim, eps, "X"),
+        }
     elif kind == "selected_plain":
         norms = dict.fromkeys(("dt_norm", "b_norm", "c_norm"), L2Norm(eps))
     elif kind != "none":

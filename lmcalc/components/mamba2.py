@@ -90,7 +90,9 @@ class Mamba2(Component):
         a = ops.multiply(dt, ops.scale(ops.apply("exp", p.a_log), -1.0))  # log decay of each token
         start = ops.hold("state", "KRHX", (self.groups, self.group, self.head_dim, self.state_dim))
         body, chunk = (self.step, None) if ops.recurrent else (self.of_chunk, self.chunk)
-        (y,), (end,) = ops.scan("tokens", [ops.multiply(x, dt), a, b, c], [start], lambda *given: body(ops, *given), chunk)
+        (y,), (end,) = ops.scan(
+            "tokens", [ops.multiply(x, dt), a, b, c], [start], lambda *given: body(ops, *given), chunk
+        )
         ops.write("state", end)
         return ops.add(y, ops.multiply(x, p.skip))
 
@@ -101,7 +103,7 @@ class Mamba2(Component):
         return [ops.einsum("BKRHX,BKX->BKRH", state, c)], [state]
 
     def of_chunk(self, ops, slices, carried):
-        """A chunk of Q tokens: each sees those of the chunk by pairs, all before by the state (listing 1, steps 1 to 4)."""
+        """A chunk of Q tokens: each sees those of the chunk by pairs, all before by the state (listing 1)."""
         (x, a, b, c), (state,) = slices, carried
         b, c = (ops.spread(each, "R", self.group, behind="K") for each in (b, c))
         total = ops.apply("accumulate", a)  # log decay from before the chunk up to each token

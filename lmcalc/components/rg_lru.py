@@ -8,7 +8,7 @@ class GatedRecurrence(Component):
 
         a = exp(-8 softplus(param) r),   h = a h + sqrt(1 - a^2) (i x),   out(h gelu(gate))
 
-    r and i are sigmoids of x, through a block of H x U for each of N heads. The first token of a sequence is not scaled.
+    r and i are sigmoids of x, through H x U numbers for each of N heads. The first token of a sequence is not scaled.
     bias: "none", "in", "out" or "all".
     """
 

@@ -33,7 +33,7 @@ def llama3(np, rotary, f, table, length):
     """Wavelengths beyond L / low stretched by `factor`, those below L / high kept, between them a ramp (Llama 3.1)."""
     turns = table["original_max_positions"] * f / (2 * math.pi)
     low, high = table["low_freq_factor"], table["high_freq_factor"]
-    keep = np.clip((turns - low) / (high - low), 0, 1)
+    keep = np.clip((turns - low) / (high - low), 0, 1) if low < high else np.where(turns > high, 1.0, 0.0)
     return f * (keep + (1 - keep) / table["factor"]), 1.0
 
 
@@ -141,8 +141,8 @@ def checked(fields, table, size):
             _check(fields, name, table.get(name), what, size)
     if kind == "dynamic" and size == 2:
         fields.refuse("rope_scaling.kind", kind, "any other, since this one needs more than one pair that is turned")
-    if kind == "llama3" and table["low_freq_factor"] >= table["high_freq_factor"]:
-        fields.refuse("rope_scaling.low_freq_factor", table["low_freq_factor"], "less than high_freq_factor")
+    if kind == "llama3" and table["low_freq_factor"] > table["high_freq_factor"]:
+        fields.refuse("rope_scaling.low_freq_factor", table["low_freq_factor"], "at most high_freq_factor")
     return table
 
 

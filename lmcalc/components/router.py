@@ -9,8 +9,9 @@ class Router(Component):
     kind: "softmax" of all logits (Fedus et al. 2021, eq. 1), "topk_softmax" of the chosen logits (Shazeer et al. 2017,
     eq. 3), "sigmoid" of each (DeepSeek V3, eq. 15), "sqrtsoftplus" of each (DeepSeek V4). bias: "none", "linear" (on
     the logits: gpt-oss), or "correction" (added to the scores for the choice alone, a buffer: Wang et al. 2024,
-    auxiliary-loss-free load balancing). normalized: weights divided by their sum + eps. groups: None, or (their number,
-    how many a token may use, "max" or "top2": what makes one the best; DeepSeek V2, sec. 2.2.2, and V3).
+    auxiliary-loss-free load balancing; "correction_parameter" where it is counted as one: Ernie 4.5). normalized: weights
+    divided by their sum + eps. groups: None, or (their number, how many a token may use, "max" or "top2": what makes one
+    the best; DeepSeek V2, sec. 2.2.2, and V3).
     """
 
     d_model: int
@@ -26,7 +27,7 @@ class Router(Component):
     part, contraction_part = "moe_router", ("moe_router", "moe_router")
 
     def weights(self):
-        return {"gate": "D->E"} | ({"bias": "E"} if self.bias == "linear" else {})
+        return {"gate": "D->E"} | ({} if self.bias not in WEIGHTS else {WEIGHTS[self.bias]: "E"})
 
     def buffers(self):
         return {"correction": "E"} if self.bias == "correction" else {}
@@ -54,7 +55,7 @@ class Router(Component):
 
     def choice(self, ops, p, scores):
         """The A best experts, within the best groups."""
-        if self.bias == "correction":
+        if self.bias in CORRECTIONS:
             scores = ops.add(scores, p.correction)
         if self.groups is not None:
             scores = ops.limit_groups(scores, *self.groups)
@@ -81,6 +82,8 @@ class SparseMixer(Router):
         return index, ops.chosen(ops.softmax(ops.apply("near_best", x, jitter=self.jitter), "E"), index)
 
 
+WEIGHTS = {"linear": "bias", "correction_parameter": "correction"}
+CORRECTIONS = ("correction", "correction_parameter")
 SCORES = {"sigmoid": "sigmoid", "sqrtsoftplus": "sqrt_softplus"}
 
 
@@ -90,7 +93,7 @@ def router(fields, choices):
     if isinstance(used, int) and isinstance(choices, int) and used > choices:
         fields.refuse("experts_per_token", used, f"at most the {choices} experts that there are")
     bias, normalized = fields.get("router_bias", "none"), fields.get("router_normalized", False)
-    if kind == "topk_softmax" and bias == "correction":
+    if kind == "topk_softmax" and bias in CORRECTIONS:
         fields.refuse(
             "router_bias", bias, "none or linear, since scores of topk_softmax are known only behind the choice"
         )
@@ -102,7 +105,7 @@ def router(fields, choices):
         return Router(*given)
     if isinstance(used, int) and used != 2:
         fields.refuse("experts_per_token", used, "2 with router = 'sparsemixer'")
-    if bias == "correction" or normalized or given[-1] is not None:
+    if bias in CORRECTIONS or normalized or given[-1] is not None:
         fields.refuse("router", kind, "another with a correction, groups or router_normalized")
     return SparseMixer(*given, fields["router_jitter"])
 

@@ -4,7 +4,7 @@ from .base import Component
 
 
 def shifted(ops, p, x, names):
-    """Mixes of each token with the one before, x mu + x_before (1 - mu), one for each name (Peng et al. 2023, eq. 11)."""
+    """Each token mixed with the one before, x mu + x_before (1 - mu), for each name (Peng et al. 2023, eq. 11)."""
     with ops.fused("shift"):
         before = ops.previous("shift", x)
         apart = ops.subtract(x, before)
@@ -12,10 +12,10 @@ def shifted(ops, p, x, names):
 
 
 class TimeMix(Component):
-    """Time mix (Peng et al. 2023, sec. 3.1, eq. 14 to 16), for each channel a sum, a weight and their logarithmic scale.
+    """Time mix (Peng et al. 2023, sec. 3.1, eq. 14 to 16): for each channel a sum, a weight, their logarithmic scale.
 
-        wkv = (sum of exp(k_i - (t - 1 - i) w) v_i over i < t, and exp(u + k_t) v_t) / (the same without v)
-        out(sigmoid(r) wkv)
+    wkv = (sum of exp(k_i - (t - 1 - i) w) v_i over i < t, and exp(u + k_t) v_t) / (the same without v)
+    out(sigmoid(r) wkv)
     """
 
     d_model: int

@@ -12,8 +12,8 @@ from ..record import Frozen
 from . import Header, Tensor
 from .source import File
 
-MOST = 2**27  # bytes of header: vocabularies of 262,144 tokens have 20 million
-MOST_NAME, MOST_VALUES, MOST_TENSORS, KEPT = 1024, 2**16, 2**18, 1024
+MOST = 2**26  # bytes of header: vocabularies of 262,144 tokens have 20 million
+MOST_NAME, MOST_VALUES, MOST_TENSORS, MOST_TEXTS, KEPT = 1024, 2**16, 2**18, 2**21, 1024
 SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 BLOCK = 1 << 18
 
@@ -51,9 +51,8 @@ def read(path):
         parts = [f"{path[: split.start()]}-{number:05d}-of-{split[2]}.gguf" for number in range(1, int(split[2]) + 1)]
     tensors, files, metadata = {}, {}, {}
     for number, part in enumerate(parts):
-        file = File(part)
-        found, values = header(file)
-        file.close()
+        with File(part) as file:
+            found, values = header(file)
         there = values.get("split.count", 1), values.get("split.no", 0)
         if there != (len(parts), number) and (len(parts) > 1 or there[0] != 1):
             raise InputError(f"{part}: says it is part {there[1]} of {there[0]}; its name says {number} of {len(parts)}, counted from 0")
@@ -202,7 +201,7 @@ class Cursor:
             return Skipped(count)
         if inside != TEXT:
             raise InputError(f"{self.source.name}: an array of kind {inside}; allowed: numbers and texts")
-        self.fits(count, 8, MOST, "entries")
+        self.fits(count, 8, MOST_TEXTS, "texts")
         if count <= KEPT:
             return [self.text() for _ in range(count)]
         self._skip_texts(count)

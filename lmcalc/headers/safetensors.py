@@ -6,37 +6,33 @@ The package of that name opens local files only and reads no header by ranges; w
 import json
 
 from ..errors import InputError
+from ..units import BITS
 from . import Header, Tensor
 
-INDEX = "model.safetensors.index.json"
+INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 MOST = 2**24  # bytes of JSON; a header of 100,000 tensors has 13 million, the format allows 100 million
 MOST_INDEX = 2**25
 MOST_FILES = 10_000
 MOST_NAME, MOST_AXES = 1024, 16
-BITS = {
-    "BOOL": 8, "U8": 8, "I8": 8, "I16": 16, "U16": 16, "I32": 32, "U32": 32, "I64": 64, "U64": 64,
-    "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
-    "F16": 16, "BF16": 16, "F32": 32, "F64": 64, "C64": 64,
-}  # fmt: skip
 
 
 def read(path, source, names=None, config=None):
     """The Header of a checkpoint; source(name) opens one of its files. names: of its files, or None: as its index says."""
     index = None
     if names is None:
-        index = listed(source(INDEX))
+        with source(INDEX) as file:
+            index = listed(file)
         names = sorted(set(index.values()))
     tensors, files, metadata = {}, {}, {}
     for name in names:
-        file = source(name)
-        found, more = header(file)
+        with source(name) as file:
+            found, more = header(file)
         files[name] = file.size
         metadata |= more
         for tensor in found:
             if tensor.name in tensors:
                 raise InputError(f"{file.name}: the tensor {tensor.name} is in {tensors[tensor.name].file} as well")
             tensors[tensor.name] = tensor._replace(file=name)
-        file.close()
     return Header(path=path, kind="safetensors", tensors=tensors, files=files, metadata=metadata, config=config, index=index)
 
 
@@ -46,7 +42,6 @@ def listed(source):
         raise InputError(f"{source.name}: {source.size:,} bytes; allowed: an index of up to {MOST_INDEX:,}")
     data = parsed(source.read(0, source.size), source.name)
     table = data.get("weight_map")
-    source.close()
     if not isinstance(table, dict) or not table or not all(isinstance(name, str) for name in table.values()):
         raise InputError(f"{source.name}: weight_map = {str(table)[:80]}; allowed: an object from tensors to files")
     names = set(table.values())

@@ -32,5 +32,8 @@ class File:
             raise InputError(f"{self.name}: ends before byte {start + count:,}: it is cut off")
         return found
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self._file.close()

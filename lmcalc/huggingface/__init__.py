@@ -15,6 +15,7 @@ from .irrelevant import IRRELEVANT
 
 MOST = 2**25  # bytes of a config or index
 
+
 def load(source, changes=None):
     """The Model that a config describes: a dict, the path of a .json file, or a folder that holds config.json.
 
@@ -33,7 +34,7 @@ def load(source, changes=None):
     fields, family, notes = translate(data, where)
     for field, value in (changes or {}).items():
         fields[field] = check(field, value, "set")
-    return build(fields, name or family, where if name else "", family, notes, where)
+    return _stored(build(fields, name or family, where if name else "", family, notes, where), data, where)
 
 
 def built(config, folder, has_head):
@@ -45,7 +46,19 @@ def built(config, folder, has_head):
     fields, family, notes = translate(config, where)
     if family in ("t5", "mt5") and not has_head:
         fields["tied"] = True
-    return build(fields, _name(where), where, family, notes, where)
+    return _stored(build(fields, _name(where), where, family, notes, where), config, where)
+
+
+def _stored(model, data, where):
+    """The model with its weights stored as its config's quantization_config says, if there is one."""
+    if not any("quantization" in str(key) for key in (*data, *(data.get("text_config") or {}))):
+        return model
+    from ..storage import stored
+    from .quantization import described, scheme
+
+    found, notes = scheme(data, where)
+    model = model.replace(notes=(*model.notes, *notes))
+    return model if found is None else stored(model, described(found), found)
 
 
 def translate(data, where="config"):
@@ -64,6 +77,9 @@ def translate(data, where="config"):
     if not isinstance(family, str) or family not in FAMILIES:
         raise _unknown_family(family, where, FAMILIES)
     config = Config(data, _defaults()[family], where)
+    config.skip("quantization_config", "quantization")  # see quantization.py
+    if config.given("auto_map"):
+        notes.append("auto_map asks for code of its own: none was run, model_type says what the model is.")
     fields = {field: value for field, value in of(family)(config).items() if value is not None}
     for field, value in fields.items():
         check(field, value, where)
@@ -106,11 +122,10 @@ def read(path):
     from ..headers.safetensors import parsed
     from ..headers.source import File
 
-    file = File(path)
-    if file.size > MOST:
-        raise InputError(f"{path}: {file.size:,} bytes; allowed: a config of up to {MOST:,}")
-    text = file.read(0, file.size)
-    file.close()
+    with File(path) as file:
+        if file.size > MOST:
+            raise InputError(f"{path}: {file.size:,} bytes; allowed: a config of up to {MOST:,}")
+        text = file.read(0, file.size)
     return parsed(text, path)
 
 

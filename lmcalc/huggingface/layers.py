@@ -85,8 +85,8 @@ def kinds_of(c, key, types, known, count):
     if len(types) != count:
         c.refuse(key, types, f"one entry for each of the {count} layers")
     for each in types:
-        if not isinstance(each, str) or each not in known:
-            c.refuse(key, each, "one of " + ", ".join(known))
+        if not isinstance(each, str | int) or each not in known:
+            c.refuse(key, each, "one of " + ", ".join(map(str, known)))
     return types
 
 
@@ -123,16 +123,24 @@ def rotary(c, found, layer_type=None, base_key=None):
 
 def _rotary(c, table, found, base_key, layer_type):
     get = (lambda kind, *keys: None) if table is None else table.get
-    base_keys = BASE_KEYS if base_key is None else (base_key,)
+    base_keys = BASE_KEYS if base_key is None else (base_key,) if isinstance(base_key, str) else base_key
     base = get("positive", "rope_theta") or c.get("positive", *base_keys)
     part = get("positive", "partial_rotary_factor") or c.get("positive", *PART_KEYS) or 1.0
     head_dim = found["head_dim"]
-    size = int(head_dim * part)
+    size = c.get("size", "rotary_dim") or int(head_dim * part)
+    if table is not None:
+        table.skip("mrope_section", "mrope_interleaved")  # positions of images
     kind = get("text", "rope_type", "type") or "default"
     alpha = get("positive", "alpha") if kind == "dynamic" else None
     if alpha is not None:  # Hunyuan: a larger base for any length
         base, kind = base * alpha ** (size / (size - 2)), "default"
         table.skip("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
+    if (
+        kind == "proportional"
+    ):  # Gemma 4: the first pairs of all of a head turn, at the frequencies that these have there
+        turned = {"kind": kind, "turned": 2 * int(head_dim * part / 2), "factor": get("positive", "factor")}
+        turned = {key: value for key, value in turned.items() if value is not None}
+        return {"positions": "rotary", "rope_base": base, "rope_scaling": turned}
     return {
         "positions": "rotary",
         "rope_base": base,

@@ -11,7 +11,7 @@ from .names import ALIASES, CONSTANTS, CONV1D, COPIES, ENDINGS, LEFT_OVER, PREFI
 class Place(Frozen):
     """Where a weight lies: in tensors of these names and of this shape each.
 
-    spread: there is a tensor for each head or expert, and they are stacked. split: where other weights share the
+    spread: there is a tensor for each head or expert, and they are stacked; joined: each is part of one. split: where other weights share the
     tensor, (its axis, sizes into which that is parted, index of ours). sizes: of our axes, in the order in which they
     lie there; order: where among those each of our axes is.
     """
@@ -22,10 +22,12 @@ class Place(Frozen):
     order: tuple
     split: tuple = None
     spread: bool = False
+    joined: bool = False
 
     def take(self, numpy, read):
         """Our array; read(name) is a tensor."""
-        x = numpy.stack([read(name) for name in self.names]) if self.spread else read(self.names[0])
+        found = [read(name) for name in self.names]
+        x = numpy.stack(found) if self.spread else numpy.concatenate(found) if self.joined else found[0]
         if self.split is not None:
             axis, before, index = self.split
             axis += self.spread
@@ -33,11 +35,12 @@ class Place(Frozen):
         return x.reshape(self.sizes).transpose(self.order)
 
 
-def places(model, weights, file=()):
+def places(model, weights, file=(), names=None):
     """{path: Place} of weights, {path: (axes spec, {axis: size})}. file: the names of the tensors, where there is one:
-    transformers holds some in another form at run time than in files, and both are read.
+    transformers holds some in another form at run time than in files, and both are read. names: a table like those of
+    names/, for files with names of their own.
     """
-    rows, conv = _rows(table(model, file)), model.family in CONV1D
+    rows, conv = _rows(names or table(model, file)), model.family in CONV1D and names is None
     return {path: _place(path, *_found(rows, path, model), weights, conv) for path in weights}
 
 
@@ -67,19 +70,32 @@ def _found(rows, path, model):
     name = module[1:] if module.startswith("=") else module + ending
     number = "" if layer is None else layer[0]
     suffix = whole.removeprefix(key) if ending == ".bias" else ""
-    return name.format(number), layout, [part.format(number) + suffix for part in parts]
+    split, axes = _layout(layout)
+    return name.format(number), split, "" if suffix else axes, [part.format(number) + suffix for part in parts]
 
 
-def _place(path, name, layout, shared, weights, conv):
-    (spec, size_of), (word, layout) = weights[path], _layout(layout)
+def _layout(text):
+    """(how parts share the tensor, how its axes lie) of what stands behind a colon; both may be empty."""
+    split, _, axes = text.rpartition(",") if "," in text else (text, "", "") if text in SPLITS else ("", "", text)
+    return split, axes
+
+
+def _place(path, name, word, layout, shared, weights, conv):
+    spec, size_of = weights[path]
     stacked, inputs, outputs = _axes(spec)
     spread, ours = "", stacked + inputs + outputs
     if "*" in name:  # a tensor for each expert of a matrix, or each head of a norm
         spread = stacked or outputs[:-1]
         stacked, outputs = "", outputs if stacked else outputs[-1:]
-    groups = [*stacked, *((inputs, outputs) if conv else (outputs, inputs))]
-    if layout:
-        groups = [merged or axis for merged, axis in re.findall(r"\((\w+)\)|(\w)", layout)]
+    sides = {"@": stacked, "<": inputs, ">": outputs, "1": "1"}
+    if layout in ROWS:
+        groups = [outputs[:-1], outputs[-1:]]
+    elif layout:
+        groups = [
+            "".join(sides[each] for each in merged or one) for merged, one in re.findall(r"\((.+?)\)|(.)", layout)
+        ]
+    else:
+        groups = [*stacked, *((inputs, outputs) if conv else (outputs, inputs))]
     groups = [group for group in groups if group]
     shape, split = [math.prod(size_of[axis] for axis in group if axis != "1") for group in groups], None
     if shared:
@@ -88,17 +104,17 @@ def _place(path, name, layout, shared, weights, conv):
         split = axis, *SPLITS[word](parts, shared.index(path))
         shape[axis] = math.prod(split[1])
     lies = [axis for group in (spread, *groups) for axis in group if axis != "1"]
+    letters = re.search(r"\[(\w+)\]", name)
+    if letters:
+        names = tuple(name.replace(letters[0], each) for each in letters[1])
+        whole = (shape[0] // len(names), *shape[1:])
+        return Place(names, whole, tuple(size_of[axis] for axis in lies), tuple(lies.index(axis) for axis in ours), split,
+                     joined=True)  # fmt: skip
     names = [name] if not spread else [
         name.replace("*", str(each)) for each in range(math.prod(size_of[axis] for axis in spread))
     ]  # fmt: skip
     return Place(tuple(names), tuple(shape), tuple(size_of[axis] for axis in lies),
                  tuple(lies.index(axis) for axis in ours), split, bool(spread))  # fmt: skip
-
-
-def _layout(text):
-    """(how parts share the tensor, its axes as groups of letters) of what stands behind a colon, both may be empty."""
-    word, _, axes = text.rpartition(",") if "," in text else (text, "", "") if text in SPLITS else ("", "", text)
-    return word, axes
 
 
 def _blocks(parts, at):
@@ -119,6 +135,7 @@ def _in_turn(parts, at):
     return (math.prod(parts[0]), len(parts)), (slice(None), at)
 
 
+ROWS = ("rows", "last")
 SPLITS = {"": _blocks, "groups": _in_groups, "turns": _in_turn}
 
 
@@ -127,6 +144,17 @@ def _axes(spec):
     stacked, _, rest = spec.rpartition("|")
     inputs, arrow, outputs = rest.partition("->")
     return (stacked, inputs, outputs) if arrow else (stacked, "", inputs)
+
+
+def modules(model):
+    """A function from the path of a weight (layers by number) to the module that holds it, of experts the first."""
+    rows = _rows(table(model))
+
+    def module(path):
+        name = _found(rows, path, model)[0]
+        return name.removesuffix(".weight").removesuffix(".bias").replace("*", "0")
+
+    return module
 
 
 def matched(found, file, where):
@@ -176,6 +204,12 @@ def _today(name, wanted):
     return next((other for other in others if other in wanted), name)
 
 
+def _idle(name, file):
+    """Whether a tensor is of an expert that has no output: LongCat's, which compute nothing."""
+    expert = re.fullmatch(r"(.*\.experts\.\d+\.)(gate|up)_proj\.weight", name)
+    return expert is not None and f"{expert[1]}down_proj.weight" not in file.shapes
+
+
 def _known(name):
     patterns = (*LEFT_OVER, *CONSTANTS)
     return name in COPIES or any(re.fullmatch(pattern, name) for pattern in patterns)
@@ -183,7 +217,7 @@ def _known(name):
 
 def _other(name, found, names, file):
     """What is wrong with a tensor that holds no weight, or None."""
-    if any(re.fullmatch(pattern, name) for pattern in LEFT_OVER):
+    if any(re.fullmatch(pattern, name) for pattern in LEFT_OVER) or _idle(name, file):
         return None
     value = next((value for pattern, value in CONSTANTS.items() if re.fullmatch(pattern, name)), None)
     if value is not None:

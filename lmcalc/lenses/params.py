@@ -1,7 +1,7 @@
 """Parameters, read off a model's declarations (a decode trace does not see everything that a model has)."""
 
 from ..numbers import Sum, ceil_div, monomial, times
-from ..units import DTYPES
+from ..units import DTYPES, STORED
 
 
 def tensors(model, what="weights", mtp=False):
@@ -66,9 +66,16 @@ def _elements(found):
 
 
 def weight_bytes(model, dtype):
-    """Bytes of all weights stored in one dtype; blocks of a block format run along the inputs of each matrix."""
-    size, values = DTYPES[dtype]
+    """Bytes of all weights stored in one dtype; blocks of a block format run along the inputs of each matrix.
+
+    "stored": each as the model's checkpoint stores it (see storage.py).
+    """
     total = Sum()
+    if dtype == STORED:
+        for path, *_, multiplicity in tensors(model):
+            total.add((model.storage.found[path] * multiplicity, ()))
+        return total.value()
+    size, values = DTYPES[dtype]
     for _, _, spec, size_of, multiplicity in tensors(model):
         total.add(stored(spec, size_of, size, values, multiplicity))
     return total.value()

@@ -1,8 +1,8 @@
 """Bytes between device memory and chip, under a stated convention.
 
 unfused: every operation reads its inputs from memory and writes its outputs to it. fused: operations of one kernel pass
-intermediates on chip; only what crosses its edge counts. ideal: each weight and each stored token once, the model's inputs
-and outputs, nothing else; of a table that is looked up, one row is all that is certain.
+intermediates on chip; only what crosses its edge counts. ideal: each weight and each stored token once, the model's
+inputs and outputs, nothing else; of a table that is looked up, one row is all that is certain.
 
 Of a mixture of experts those matrices are read that any token chose. How many depends on the input: `experts` is "min"
 (all tokens choose the same), "max" (different ones, as far as they go), "all", "expected" (tokens choose independently,
@@ -12,7 +12,7 @@ all experts alike or with a skew, see numbers.touched: an estimate, counted apar
 
 from ..numbers import ceil_div, maximum, minimum, monomial, times, touched, value
 from ..trace import Routing
-from ..units import DTYPES
+from ..units import DTYPES, STORED
 
 CATEGORIES = ("weights", "activations", "cache_read", "cache_write")
 ESTIMATED = 4  # the category of those weights that are an estimate
@@ -22,7 +22,13 @@ _WRITE = {"activation": 1, "index": 1, "cache": 3, "state": 3}
 
 def size_in_bytes(array, dtypes, rows=None):
     """Bytes of an array as a term; of `rows` rows (a term) along its first axis where only those are touched."""
-    size, values = DTYPES[dtypes.get(array.dtype) or array.dtype]
+    dtype = dtypes.get(array.dtype) or array.dtype
+    if dtype == STORED:
+        found = dtypes["by_path"].get(array.base.path)
+        if found is not None:
+            return _of_stored(array, found, rows)
+        dtype = "bf16"  # buffers
+    size, values = DTYPES[dtype]
     sizes = array.sizes if rows is None else array.sizes[1:]
     if values != 1:
         at = array.blocks
@@ -33,6 +39,19 @@ def size_in_bytes(array, dtypes, rows=None):
         sizes.append(ceil_div(inner, values))
     term = monomial(size, *sizes)
     return term if rows is None else (term[0] * rows[0], term[1] + rows[1])
+
+
+def _of_stored(array, size, rows):
+    """The same for a weight of `size` bytes: its share of them where it is a part of it."""
+    if rows is None and array is array.base:
+        return size, ()
+    from fractions import Fraction
+
+    part = monomial(*(array.sizes if rows is None else array.sizes[1:]))[0]
+    share = Fraction(size * part) / monomial(*array.base.sizes)[0]
+    if rows is None or rows == (1, ()):
+        return -(-share.numerator // share.denominator), ()
+    return share * rows[0], rows[1]
 
 
 def chosen(op):

@@ -53,7 +53,7 @@ def row(name):
         "params_published": published.get("params_total"),
         **_sizes(fields),
         "vocab_size": fields.get("vocab_size", published.get("vocab_size")),
-        **(_choices(model, fields) if model is not None else dict.fromkeys(CHOICES)),
+        **(_choices(fields) if model is not None else dict.fromkeys(CHOICES)),
         "dropout": fields.get("dropout", published.get("dropout")),
         "attention_dropout": fields.get("attention_dropout", published.get("attention_dropout")),
         "weight_decay": fields.get("weight_decay", published.get("weight_decay")),
@@ -70,8 +70,12 @@ def row(name):
 def _sizes(fields):
     """Sizes of a model, and the ratios of the lecture's tables. Where layers differ, a size is the largest."""
     heads, layers, width = (_largest(fields, name) for name in ("n_heads", "n_layers", "d_model"))
-    head_dim = _largest(fields, "head_dim") or (width // heads if heads else None)
-    d_ff = _largest(fields, "d_ff")
+    head_dim, expert = _largest(fields, "head_dim"), _largest(fields, "expert_d_ff")
+    if fields.get("kv_latent_dim") is not None:
+        head_dim = fields["nope_head_dim"] + fields["rope_head_dim"]
+    elif heads and not head_dim:
+        head_dim = width // heads
+    d_ff = _largest(fields, "d_ff") or expert
     return {
         "n_layers": layers,
         "d_model": width,
@@ -82,6 +86,7 @@ def _sizes(fields):
         "window": _largest(fields, "window"),
         "n_experts": _largest(fields, "n_experts"),
         "experts_per_token": _largest(fields, "experts_per_token"),
+        "expert_d_ff": expert,
         "d_ff_over_d_model": d_ff and d_ff / width,
         "heads_over_d_model": heads and heads * head_dim / width,
         "d_model_over_n_layers": layers and width / layers,
@@ -89,8 +94,12 @@ def _sizes(fields):
 
 
 def _largest(fields, name):
-    found = [fields.get(name), *(kind.get(name) for kind in fields.get("kinds", {}).values())]
-    return max((each for each in found if each is not None), default=None)
+    return max((kind[name] for kind in [fields, *_kinds(fields)] if kind.get(name) is not None), default=None)
+
+
+def _kinds(fields):
+    """The fields of each kind of layer."""
+    return [{**fields, **changes} for changes in (fields.get("kinds") or {"": {}}).values()]
 
 
 # field: what a card without it has
@@ -101,26 +110,28 @@ CHOICES = {
 }  # fmt: skip
 
 
-def _choices(model, fields):
+def _choices(fields):
     """How a model is built; where layers differ in a word, all of them, joined by +."""
-    found = {}
+    found, kinds = {}, [{**kind, "attention": _attention(kind)} for kind in _kinds(fields)]
     for name, default in CHOICES.items():
-        kinds = fields.get("kinds") or {"": {}}
-        every = [kind.get(name, fields.get(name, default)) for kind in kinds.values()]
-        found[name] = every[0] if len(set(every)) == 1 else "+".join(dict.fromkeys(map(str, every)))
-    return found | {"attention": "+".join(dict.fromkeys(filter(None, map(_attention, _mixers(model))))) or None}
+        every = dict.fromkeys(kind.get(name, default) for kind in kinds)
+        if name in ("ffn", "attention") and len(every) > 1:
+            every.pop("none", None)  # layers of a hybrid that have no such branch
+        found[name] = next(iter(every)) if len(every) == 1 else "+".join(map(str, every))
+    return found
 
 
-def _mixers(model):
-    return [component for path, component, _ in model.declared() if path.startswith("layers")]
-
-
-def _attention(component):
-    """mha, mqa or gqa of softmax attention; the name of any other mixer, as its class says it."""
-    named = getattr(component, "mixer_name", None)
-    if named is not None or not hasattr(component, "kv_heads") or not hasattr(component, "rotary"):
-        return named
-    return "mha" if component.group == 1 else "mqa" if component.kv_heads == 1 else "gqa"
+def _attention(kind):
+    """What mixes tokens: mha, mqa, gqa by the heads, mla where keys and values are latent, else the word of a mixer."""
+    mixer = kind.get("mixer", "attention")
+    if not mixer.startswith("attention"):
+        return mixer
+    heads, kv_heads = kind.get("n_heads"), kind.get("n_kv_heads", kind.get("n_heads"))
+    if kind.get("kv_latent_dim") is not None:
+        word = "mla"
+    else:
+        word = "mha" if kv_heads == heads else "mqa" if kv_heads == 1 else "gqa"
+    return word + mixer.removeprefix("attention").replace("_and_", "+")
 
 
 def hardware(name=None, where=None):

@@ -11,6 +11,7 @@ from ..lenses.params import active, buffers, mtp, params, weight_bytes
 from ..lenses.traffic import CATEGORIES, ESTIMATED, traffic
 from ..model import trace
 from ..numbers import Sum
+from ..units import STORED
 from ..workload import workload
 
 SCHEMA = "lmcalc.report/1"
@@ -57,7 +58,7 @@ def report(model, hardware=(), set=None, set_hardware=None, **options):
     131072
     """
     model = load(model, set)
-    asked = workload(**options)
+    asked = workload(**options).of(model, options)
     machines = [machine(each) for each in ([hardware] if isinstance(hardware, str) else hardware)]
     if set_hardware:
         machines = [changed(each, set_hardware) for each in machines]
@@ -97,6 +98,7 @@ class Pass:
 
     def __init__(self, model, asked, new, past, encoded=False):
         self.asked, self.tokens = asked, new
+        self.storage = asked.storage() | ({"by_path": model.storage.found} if asked.weights == STORED else {})
         rectangle = asked.mask == "full" and not encoded  # at decode `full` is as `causal`
         self.trace = trace(model, asked.batch, new, past, asked.logits, source=asked.prompt, encoded=encoded, rectangle=rectangle,
                            phase="decode" if encoded else "prefill", mla=asked.mla, fuse_projections=asked.fuse_projections)  # fmt: skip
@@ -115,7 +117,7 @@ class Pass:
     def kernels(self):
         """[(path, times, operations, terms)] under the chosen traffic convention."""
         asked = self.asked
-        return traffic(self.trace, asked.storage(), asked.traffic, asked.experts, asked.expert_skew)
+        return traffic(self.trace, self.storage, asked.traffic, asked.experts, asked.expert_skew)
 
     @cached_property
     def bytes(self):
@@ -138,7 +140,7 @@ class Pass:
         """{category: bytes} that no run can do without."""
         if self.asked.traffic == "ideal":
             return self.bytes
-        return _by_category(traffic(self.trace, self.asked.storage(), "ideal"))
+        return _by_category(traffic(self.trace, self.storage, "ideal"))
 
     def data(self):
         """The phase's part of the report."""
@@ -149,13 +151,18 @@ class Pass:
             "flops": {"total": total, **classes, "contraction_by_part": parts},
             "bytes": {"total": moved, **self.bytes} | ({} if self.estimated is None else {"estimated": self.estimated}),
             "intensity": total / moved,
-            "by_part": [] if _is_array(moved) else [self._row(*kernel) for kernel in self.kernels if _works(*kernel)],
+            "by_part": [] if _is_array(moved) else [self._row(*kernel) for kernel in self.costs if kernel[2]],
         }
 
-    def _row(self, path, times, ops, terms):
-        classes, moved = self.kernel(ops, terms)
+    def _row(self, path, times, classes, moved):
         return {"path": path, "times": times[0], "flops": sum(classes.values()), "bytes": sum(moved.values()),
                 "flops_by_class": classes, "bytes_by_kind": moved}  # fmt: skip
+
+    @cached_property
+    def costs(self):
+        """[(path, times, {class: FLOPs}, {category: bytes})] of each kernel; both are empty of one that does nothing."""
+        return [(path, times, *(self.kernel(ops, terms) if _works(path, times, ops, terms) else ({}, {})))
+                for path, times, ops, terms in self.kernels]  # fmt: skip
 
     def kernel(self, ops, terms):
         """({class: FLOPs}, {category: bytes}) of one kernel."""
@@ -259,12 +266,19 @@ def by_kernel(each, bandwidth, peak, vector):
     if peak is None or vector is None:
         return {"roofline_s": None, "serial_s": None}
     roofline = serial = 0
-    for _, _, ops, terms in each.kernels:
-        classes, moved = each.kernel(ops, terms)
-        compute = classes["contraction"] / peak + (classes["normalization"] + classes["elementwise"]) / vector
-        memory = _total(moved) / bandwidth
-        roofline, serial = roofline + _larger(compute, memory), serial + compute + memory
+    for _, _, classes, moved in each.costs:
+        if classes:
+            contractions, other, memory = sides(classes, moved, bandwidth, peak, vector)
+            compute = contractions + other
+            roofline, serial = roofline + _larger(compute, memory), serial + compute + memory
     return {"roofline_s": roofline, "serial_s": serial}
+
+
+def sides(classes, moved, bandwidth, peak, vector):
+    """Seconds of one kernel's contractions, of its other work and of its traffic; None where a peak is not public."""
+    other = classes["normalization"] + classes["elementwise"]
+    return (None if peak is None else classes["contraction"] / peak, None if vector is None else other / vector,
+            _total(moved) / bandwidth)  # fmt: skip
 
 
 def _names(sides, bound):
@@ -283,7 +297,7 @@ def _notes(model, asked):
     found = [
         f"Traffic convention: {asked.traffic}. Mask: {asked.mask}. Logits: {asked.logits} position"
         f"{'s' if asked.logits == 'all' else ''} of the prompt.",
-        f"Stored as: weights {asked.weights}, activations {asked.activations}, cache {asked.cache}.",
+        f"Stored as: weights {_weights(model, asked)}, activations {asked.activations}, cache {asked.cache}.",
     ]
     found += _of_experts(model, asked)
     found += _of_attention(model, asked)
@@ -319,6 +333,10 @@ def _of_attention(model, asked):
         found.append(f"The indexer scores all keys; attention counts the {topk:,} that it chooses, under mask=full all of them. "
                      "To choose costs nothing. Expanded keys and values are those of all tokens.")  # fmt: skip
     return found
+
+
+def _weights(model, asked):
+    return asked.weights if asked.weights != STORED else f"as the checkpoint says ({model.storage.text})"
 
 
 EXPERTS = {

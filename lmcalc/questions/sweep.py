@@ -87,7 +87,7 @@ def sweep(model, hardware=(), batch=1, prompt=2048, past=0, context=2048, column
     }
     for at, each in enumerate(models):
         for part in _parts(shape):
-            piece = Piece(each, asked.replace(**{name: _cut(value, part) for name, value in sizes.items()}))
+            piece = Piece(each, asked.of(each, options).replace(**{name: _cut(value, part) for name, value in sizes.items()}))
             for on, one in enumerate(machines):
                 for name in columns:
                     found[name][(at, on, *part)] = piece.column(name, one)

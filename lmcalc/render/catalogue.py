@@ -16,31 +16,37 @@ def _models(screen, data, wide):
         sizes = [row["n_layers"], row["d_model"], heads, row["d_ff"], row["vocab_size"]]
         rows.append([row["name"], _known(row["params_total"]), *map(_text, sizes),
                      *([_text(row["norm"]), _text(row["ffn"]), _text(row["positions"])] * wide)])  # fmt: skip
-    headings = ["<model", "parameters", "layers", "D", "heads", "d_ff", "vocabulary", *["<norm", "<ffn", "<positions"] * wide]
+    headings = ["<model", "parameters", "layers", "D", "heads", "d_ff", "vocabulary"]
+    headings += ["<norm", "<ffn", "<positions"] * wide
     table(screen, headings, rows)
 
 
 # words of the fields where a column is narrow
 SHORT = {
-    "rmsnorm": "rms", "rmsnorm_plus_one": "rms+1", "layernorm": "ln", "layernorm_no_bias": "ln w", "layernorm_plain": "ln -",
-    "layernorm_plus_one": "ln+1", "rotary": "rope", "sinusoidal": "sine", "relative_bias": "bias",
-    "relative_shaw": "shaw", "relative_xl": "xl", "gelu_tanh": "gelu", "geglu_tanh": "geglu", "swiglu_clamped": "swiglu",
-    "swiglu_limited": "swiglu", "serial": "", "parallel": "par", "parallel_two_norms": "par2", "output": "out",
+    "rmsnorm": "rms", "rmsnorm_plus_one": "rms+1", "layernorm": "ln", "layernorm_no_bias": "ln w",
+    "layernorm_plain": "ln -", "layernorm_plus_one": "ln+1", "output": "out", "serial": "", "parallel": "par",
+    "parallel_two_norms": "par",
+    "rotary": "rope", "sinusoidal": "sine", "relative_bias": "bias", "relative_shaw": "shaw", "relative_xl": "xl",
+    "gelu_tanh": "gelu", "geglu_tanh": "geglu", "swiglu_clamped": "swiglu", "swiglu_limited": "swiglu", "none": "no",
+    "mamba": "ssm", "mamba2": "ssm2", "gated_delta": "gdn", "kimi_delta": "kda", "lightning": "light",
 }  # fmt: skip
 
 
 def _axes(screen, data, wide):
     rows = []
     for row in data:
-        where = " ".join(filter(None, (_short(row["norm_placement"]), _short(row["block"]))))
-        ratios = [_ratio(row[f"{name}"], digits) for name, digits in
-                  (("d_ff_over_d_model", 1), ("heads_over_d_model", 1), ("d_model_over_n_layers", 0))]  # fmt: skip
-        rest = [_number(row["vocab_size"]), {True: "yes", False: "no", None: ""}[row["tied"]]]
-        trained = [_text(row["dropout"]), _text(row["weight_decay"])] * wide
-        rows.append([row["name"], _short(row["norm"]), where, _short(row["ffn"]), _short(row["positions"]),
-                     _text(row["attention"]), *ratios, *rest, *trained])  # fmt: skip
-    headings = ["<model", "<norm", "<place", "<ffn", "<pos", "<attn", "F/D", "NH/D", "D/L", "vocab", "<tied"]
-    table(screen, [*headings, *["dropout", "decay"] * wide], rows, space=2 if wide else 1)
+        place = " ".join(filter(None, (_short(row["norm_placement"]), _short(row["block"]))))
+        words = [_short(row[name]) for name in ("ffn", "positions", "attention")]
+        ratios = [
+            _ratio(row["d_ff_over_d_model"], 1),
+            _ratio(row["heads_over_d_model"], 1),
+            _ratio(row["d_model_over_n_layers"], 0),
+        ]
+        vocabulary = "" if row["vocab_size"] is None else f"{row['vocab_size'] / 1000:.0f}k"
+        rest = [{True: "yes", False: "no", None: ""}[row["tied"]], _text(row["dropout"]), _text(row["weight_decay"])]
+        rows.append([row["name"], _short(row["norm"]), place, *words, *ratios, vocabulary, *rest * wide])
+    headings = ["<model", "<norm", "<place", "<ffn", "<pos", "<attn", "F/D", "NH/D", "D/L", "V"]
+    table(screen, [*headings, *["<tied", "dropout", "decay"] * wide], rows, space=2 if wide else 1)
 
 
 def _hardware(screen, data, wide):
@@ -68,7 +74,3 @@ def _short(value):
 
 def _ratio(value, digits):
     return "" if value is None else f"{value:.{digits}f}"
-
-
-def _number(value):
-    return "" if value is None else f"{value / 1000:.0f}k"

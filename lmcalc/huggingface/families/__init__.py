@@ -61,9 +61,55 @@ FAMILIES = {
     "hunyuan_v1_moe": ("moe", "hunyuan_v1_moe"),
     "ernie4_5_moe": ("moe", "ernie4_5_moe"),
     "minimax_m2": ("moe", "minimax_m2"),
+    "dbrx": ("other", "dbrx"),
+    "jetmoe": ("moe", "jetmoe"),
+    # attention of other forms
+    "llama4_text": ("other", "llama4"),
+    "mimo_v2_flash": ("other", "mimo_v2_flash"),
+    "diffllama": ("other", "diffllama"),
+    "gemma3n_text": ("gemma", "gemma3n"),
+    "gemma4_text": ("gemma", "gemma4"),
+    # latent attention
+    "deepseek_v2": ("latent", "deepseek_v2"),
+    "deepseek_v3": ("latent", "deepseek_v3"),
+    "deepseek_v32": ("latent", "deepseek_v32"),
+    "glm_moe_dsa": ("latent", "glm_moe_dsa"),
+    "minicpm3": ("latent", "minicpm3"),
+    "longcat_flash": ("latent", "longcat_flash"),
+    # state spaces and recurrences
+    "mamba": ("recurrent", "mamba"),
+    "falcon_mamba": ("recurrent", "falcon_mamba"),
+    "mamba2": ("recurrent", "mamba2"),
+    "rwkv": ("recurrent", "rwkv"),
+    "recurrent_gemma": ("recurrent", "recurrent_gemma"),
+    # hybrids
+    "jamba": ("hybrid", "jamba"),
+    "bamba": ("hybrid", "bamba"),
+    "granitemoehybrid": ("hybrid", "granitemoehybrid"),
+    "falcon_h1": ("hybrid", "falcon_h1"),
+    "nemotron_h": ("hybrid", "nemotron_h"),
+    "qwen3_next": ("hybrid", "qwen3_next"),
+    "qwen3_5_text": ("hybrid", "qwen3_5"),
+    "qwen3_5_moe_text": ("hybrid", "qwen3_5_moe"),
+    "olmo_hybrid": ("hybrid", "olmo_hybrid"),
+    "lfm2": ("hybrid", "lfm2"),
+    "lfm2_moe": ("hybrid", "lfm2_moe"),
+    "kimi_linear": ("hybrid", "kimi_linear"),
+    "minimax": ("hybrid", "minimax"),
 }
-NESTED = {"gemma3": "gemma3_text"}  # multimodal model_type: that of its text_config
-ALIASES = {"kimi_k2": "deepseek_v3"}  # model_type in published configs: the class that it is
+NESTED = {  # multimodal model_type: that of its text_config
+    "gemma3": "gemma3_text",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4_text",
+    "llama4": "llama4_text",
+    "kimi_k25": "kimi_k2",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+}
+ALIASES = {
+    "kimi_k2": "deepseek_v3",
+    "minimax_text_01": "minimax",
+}  # model_type in published configs: the class that it is
 
 
 def family(model_type):

@@ -1,6 +1,6 @@
 """What the adapters of many families share: sizes under their other names, activations, experts, layers that differ."""
 
-from ..layers import combined, rotary
+from ..layers import ROTARY_FIELDS, combined, kinds_of, rotary
 
 # name in configs: activation by itself, and with a gate
 ACTIVATIONS = {
@@ -30,27 +30,29 @@ WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size")
 MOST_LAYERS = 10_000  # more are a mistake, and lists of them take long
 
 
-def sizes(c, own_head=False):
+def sizes(c, own_head=False, headless=False, layers=None, n_heads=None):
     """Sizes, positions, norms' epsilon, tying and dropout of a model with as many key/value heads as query heads.
 
-    own_head: a head has a size of its own, not the width divided by the heads.
+    own_head: a head has a size of its own, not the width divided by the heads. headless: there are no heads.
+    layers, n_heads: these numbers, where they are no keys.
     """
-    layers = c.need("size", *LAYER_KEYS)
+    layers = layers or c.need("size", *LAYER_KEYS)
     if layers > MOST_LAYERS:
         c.refuse(next(key for key in LAYER_KEYS if c.given(key)), layers, f"an integer from 1 to {MOST_LAYERS:,}")
     found = {
         "n_layers": layers,
         "d_model": c.need("size", "hidden_size", "n_embd", "d_model", "n_embed"),
-        "n_heads": c.need("size", *HEAD_KEYS),
+        "n_heads": None if headless else n_heads or c.need("size", *HEAD_KEYS),
         "vocab_size": c.need("size", "vocab_size"),
-        "max_positions": c.get("size", "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"),
+        "max_positions": c.get("size", "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length",
+                               "model_max_length"),
         "norm_eps": c.get("positive", *EPS_KEYS),
         "tied": c.get("bool", "tie_word_embeddings"),
         "dropout": c.get("number", "resid_pdrop", "hidden_dropout", "dropout", "dropout_rate", "hidden_dropout_prob",
                          "residual_dropout", "resid_dropout"),
         "attention_dropout": c.get("number", "attention_dropout", "attn_pdrop", "attention_probs_dropout_prob"),
     }  # fmt: skip
-    if not own_head:
+    if not own_head and not headless:
         head_dim(c, found)
     return found
 
@@ -60,9 +62,9 @@ def grouped(c):
     return heads(c) | {"d_ff": c.need("size", "intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner")}
 
 
-def heads(c):
+def heads(c, layers=None, n_heads=None):
     """The same without the feed-forward."""
-    found = sizes(c, own_head=True)
+    found = sizes(c, own_head=True, layers=layers, n_heads=n_heads)
     found["n_kv_heads"] = c.get("size", *KV_KEYS) or found["n_heads"]
     if found["n_heads"] % found["n_kv_heads"]:
         key = next((key for key in KV_KEYS if c.given(key)), KV_KEYS[0])
@@ -140,15 +142,18 @@ def deepseek_experts(c):
     )  # fmt: skip
 
 
-def first_dense(c, count):
-    """Which layers have experts: those behind the first few, every n-th of them where a config says so."""
-    types = c.get("list", "mlp_layer_types")
-    first, every = c.get("count", "first_k_dense_replace") or 0, c.get("size", "moe_layer_freq") or 1
-    if types is None:
-        return [layer >= first and layer % every == 0 for layer in range(count)]
-    if len(types) != count or set(types) - {"dense", "sparse"}:
-        c.refuse("mlp_layer_types", types, f"dense or sparse for each of the {count} layers")
-    return [each == "sparse" for each in types]
+def first_dense(c, count, first=0):
+    """Which layers have experts: those behind the first few, or every n-th, or those that a list names."""
+    types, each = c.get("list", "mlp_layer_types"), c.data.get("moe_layer_freq")
+    given = c.get("count", "first_k_dense_replace")
+    c.skip("moe_layer_freq")
+    if types is not None:
+        kinds_of(c, "mlp_layer_types", types, ("dense", "sparse"), count)
+        return [kind == "sparse" for kind in types]
+    if isinstance(each, list):
+        return [bool(kind) for kind in kinds_of(c, "moe_layer_freq", each, (0, 1), count)]
+    first, every = first if given is None else given, each if isinstance(each, int) and each > 0 else 1
+    return [layer >= first and layer % every == 0 for layer in range(count)]
 
 
 def with_experts(found, mixture, sparse, *ways):
@@ -160,3 +165,32 @@ def with_experts(found, mixture, sparse, *ways):
         return found | mixture | combined(*ways)
     names = ["experts" if each else "dense" for each in sparse]
     return found | mixture | combined(*ways, (names, {"dense": {"n_experts": 0}, "experts": {}}))
+
+
+ATTENTION_FIELDS = (
+    "n_heads", "n_kv_heads", "head_dim", "attention_bias", "qk_norm", "score_scale", "attention_gate", "window", *ROTARY_FIELDS,
+)  # fmt: skip
+
+
+def with_mixers(found, types, mixers, attention="full_attention"):
+    """(fields of a model whose layers mix tokens in different ways, that way as `combined` takes it).
+
+    types: the kind of each layer. mixers: {kind: (in what it differs, fields that only such layers read)}; a kind that
+    is not among them, `attention`, reads ATTENTION_FIELDS.
+    """
+    used = dict.fromkeys(types)
+    if attention not in used:
+        found = {key: value for key, value in found.items() if key not in ATTENTION_FIELDS} | {"positions": "none"}
+    for kind in used:
+        found = found | mixers.get(kind, ({}, {}))[1]
+    return found, (types, {kind: mixers.get(kind, ({}, {}))[0] for kind in used})
+
+
+WORDS = {"mamba": "linear_attention", "attention": "full_attention", "conv": "conv", "recurrent": "linear_attention"}
+
+
+def mixer_types(c, known, default, *keys):
+    """The kind of each layer, by its key or by its default, with the words of older configs brought up to date."""
+    found = c.get("list", *keys) if keys else None
+    types = [WORDS.get(each, each) for each in default] if found is None else [WORDS.get(each, each) for each in found]
+    return kinds_of(c, keys[0] if keys else "layer_types", types, known, len(default))

@@ -83,3 +83,25 @@ def minicpm3(c):
         "residual_scale": None if depth is None else depth / math.sqrt(found["n_layers"]),
         "head_scale": None if base is None else base / found["d_model"],
     }
+
+
+def longcat_flash(c):
+    found = latent(c, "ffn_hidden_size")
+    width = found["d_model"]
+    c.skip(
+        "attention_method",
+        "mla_scale_q_lora",
+        "mla_scale_kv_lora",
+        "router_bias",
+        "zero_expert_type",
+        "rope_interleave",
+    )
+    mixture = experts(
+        c, "expert_ffn_hidden_size", router="softmax", router_bias="correction",
+        router_scale=c.get("positive", "routed_scaling_factor"), n_zero_experts=c.get("count", "zero_expert_num") or None,
+    )  # fmt: skip
+    c.skip("num_hidden_layers")  # twice as many in newer configs: of attention
+    return found | mixture | {
+        "block": "shortcut", "rope_layout": "interleaved",
+        "q_latent_scale": math.sqrt(width / found["q_latent_dim"]), "kv_latent_scale": math.sqrt(width / found["kv_latent_dim"]),
+    }  # fmt: skip

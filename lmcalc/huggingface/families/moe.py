@@ -99,6 +99,18 @@ def granite(c):
     }
 
 
+def jetmoe(c):
+    used, kv_heads = c.need("size", "num_experts_per_tok"), c.need("size", "num_key_value_heads")
+    c.skip("num_attention_heads")  # those of the experts of a token
+    found = heads(c, n_heads=used * kv_heads)
+    found |= {
+        "norm": "rmsnorm", "ffn": gated(c), "head_dim": c.need("size", "kv_channels", "head_dim"),
+        "attention_experts": c.need("size", "num_local_experts"),
+    }  # fmt: skip
+    mixture = experts(c, "intermediate_size", router="topk_softmax", expert_output_bias=True)
+    return every_layer(found | rotary(c, found), mixture)
+
+
 def gpt_oss(c):
     found = heads(c)
     window = c.get("size", "sliding_window")
@@ -145,7 +157,7 @@ def ernie4_5_moe(c):
     c.skip("moe_layer_end_index")
     last = count - 1 if last in (None, -1) else last
     mixture = experts(
-        c, router="softmax", router_bias="correction", router_normalized=True,
+        c, router="softmax", router_bias="correction_parameter", router_normalized=True,
         n_shared_experts=c.get("count", "moe_num_shared_experts") or None,
     )  # fmt: skip
     c.skip("moe_norm_min")

@@ -1,9 +1,10 @@
 """State spaces and recurrences without attention: one short function for each `model_type`."""
 
 import math
+import struct
 
-from ..layers import by_layer, rotary
-from .common import ACTIVATIONS, PLAIN, flag, heads, sizes
+from ..layers import combined, rotary
+from .common import ACTIVATIONS, PLAIN, flag, heads, mixer_types, sizes, with_mixers
 
 PROJECTIONS = {(True, True): "all", (True, False): "in", (False, True): "out", (False, False): None}
 
@@ -71,15 +72,16 @@ def mamba2(c):
 
 
 def _without_heads(c):
-    found = sizes(c, own_head=True, heads=False)
+    found = sizes(c, headless=True)
     c.skip("time_step_min", "time_step_max", "time_step_floor", "time_step_init_scheme", "time_step_scale",
            "rescale_prenorm_residual")  # fmt: skip
     return found
 
 
 def rwkv(c):
-    found = sizes(c, own_head=True, heads=False)
+    found = sizes(c, headless=True)
     c.skip("context_length")
+    c.skip("rescale_every")  # halves activations for float16: only the epsilon of a norm notices
     width = c.get("size", "attention_hidden_size")
     return found | {
         "mixer": "rwkv", "ffn": "channel_mix", "norm": "layernorm", "positions": "none", "embedding_norm": True,
@@ -95,23 +97,26 @@ def recurrent_gemma(c):
     found |= {
         "norm": "rmsnorm_plus_one", "d_ff": c.need("size", "intermediate_size") // 2, "ffn_bias": True,
         "ffn": ACTIVATIONS[c.need(PLAIN, "hidden_activation")][1],
-        "embedding_scale": float(_bfloat16(math.sqrt(found["d_model"]))),
+        "embedding_scale": bfloat16(math.sqrt(found["d_model"])),
         "logit_softcap": c.get("positive", "logits_soft_cap"),
-    }  # fmt: skip
-    attention = {
         "window": c.need("size", "attention_window_size", "sliding_window"),
-        "attention_bias": "all" if c.get("bool", "attention_bias") else "out",
-        **rotary(c, found),
+        "attention_bias": "all" if c.get("bool", "attention_bias") else "out", **rotary(c, found),
+    }  # fmt: skip
+    recurrent = {
+        "n_mixer_heads": count,
+        "mixer_head_dim": width // count,
+        "conv_kernel": c.need("size", "conv1d_width"),
     }
-    recurrent = {"mixer": "rg_lru", "n_mixer_heads": count, "mixer_head_dim": width // count,
-                 "conv_kernel": c.need("size", "conv1d_width")}  # fmt: skip
     blocks = c.get("list", "block_types", "_block_types") or ["recurrent", "recurrent", "attention"]
-    types = (blocks * found["n_layers"])[: found["n_layers"]]
-    return found | by_layer(types, {"recurrent": recurrent, "attention": attention})
+    types = mixer_types(c, KINDS, (blocks * found["n_layers"])[: found["n_layers"]])
+    found, way = with_mixers(found, types, {"linear_attention": ({"mixer": "rg_lru"}, recurrent)})
+    return found | combined(way)
 
 
-def _bfloat16(number):
-    import numpy
+def bfloat16(number):
+    """A number rounded to bfloat16."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", number))
+    return struct.unpack("<f", struct.pack("<I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))[0]
 
-    bits = numpy.array(number, numpy.float32).view(numpy.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(numpy.uint32).view(numpy.float32)
+
+KINDS = ("linear_attention", "full_attention")

@@ -4,25 +4,31 @@ A row says where a weight of ours lies: path -> module of the checkpoint, both w
 number of the layer, `*` that of an expert or of a head, each of which has a tensor of its own; "=" marks a tensor that
 is called so and no more. "q|k|v" on the left: the three lie in one tensor, one after the other.
 
-Behind a colon stands how a tensor lies, where it is not (outputs, inputs), each side in the order of our axes and
-merged: "groups": parts one after the other for each key/value head; "turns": entry by entry; else its axes in order by
-our letters, those in parentheses merged, and 1 for an axis of size one.
+Behind a colon stands how a matrix lies, where it is not (outputs, inputs), each side in the order of our axes and
+merged: > outputs, < inputs, @ what stacks matrices, parentheses around what is merged, 1 an axis of size one. Before it
+how parts share it, where not one after the other: "groups" for each key/value head, "turns" entry by entry. "rows" is a
+norm with a row for each head, "last" has its last axis apart.
 """
 
 import re
 
 from .dense import DENSE, FALCON_40B, T5, T5_PLAIN
+from .gemma import GEMMA
+from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID
+from .latent import LATENT, WITHOUT_Q_LATENT
 from .moe import MOE
+from .recurrent import RECURRENT
 
-NAMES = DENSE | MOE
+NAMES = DENSE | MOE | GEMMA | LATENT | RECURRENT | HYBRID
 CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outputs)
 
 # Prefixes that some published files leave out, and endings that old files have, with what they are now
-PREFIXES = ("transformer.", "model.", "bert.", "gpt_neox.")
+PREFIXES = ("transformer.", "model.", "bert.", "gpt_neox.", "backbone.", "rwkv.")
 ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 # Tensors of no forward pass of ours: masks, tables and buffers that are computed, and heads of other tasks
 LEFT_OVER = (
+    r".*\.self_attn\.(slope_rate|query_decay|key_decay|diagonal_decay)",
     r".*\.rotary_emb\.inv_freq",
     r".*\.position_ids",
     r"(transformer\.)?h\.\d+\.attn\.(attention\.)?(bias|masked_bias)",
@@ -38,12 +44,17 @@ ALIASES = (
     (r"\.experts\.gate_up_proj$", ".input_linear.weight"),
     (r"\.experts\.down_proj$", ".output_linear.weight"),
     (r"\.router\.weight$", ".router.layer.weight"),
+    (r"\.input_layernorm\.", ".attention_layer_norm."),
+    (r"\.post_attention_layernorm\.", ".feedforward_layer_norm."),
+    (r"\.feedforward_layer_norm\.", ".post_attention_layernorm."),
     (r"\.gate\.moe_statics\.", ".moe_statics."),
+    (r"\.self_attn\.sinks$", ".self_attn.attention_sink_bias"),
 )
 # Copies of tied tensors that some files repeat: they have to be equal to what they repeat
 COPIES = {
     "lm_head.weight": "embedding/table",
     "embed_out.weight": "embedding/table",
+    "head.weight": "embedding/table",
     "encoder.embed_tokens.weight": "embedding/table",
     "decoder.embed_tokens.weight": "embedding/table",
     "cls.predictions.decoder.weight": "embedding/table",
@@ -60,7 +71,24 @@ def table(model, file=()):
         return found | FALCON_40B
     if found is T5 and not fields["ffn"].endswith(("glu", "glu_tanh")):
         return found | T5_PLAIN
+    if model.family in LATENT and fields.get("q_latent_dim") is None:
+        found = found | WITHOUT_Q_LATENT
+    if model.family == "granitemoehybrid" and fields.get("n_experts") is None:
+        found = found | GRANITE_DENSE
+    if model.family == "olmo_hybrid":
+        found = found | _convolution(file)
     return found | _fused(found, file)
+
+
+def _convolution(file):
+    """The row of OLMo hybrid's convolutions, where they do not lie as queries, keys and values."""
+    sizes = (
+        {name.rpartition("linear_attn.")[2]: shape for name, shape in file.items() if "_attn." in name} if file else {}
+    )
+    if "conv1d.weight" in sizes:
+        return FUSED_CONVOLUTION
+    cut = "q_conv1d.weight" in sizes and sizes["q_conv1d.weight"] == sizes.get("v_conv1d.weight")
+    return CUT_CONVOLUTION if cut else {}
 
 
 def _fused(found, file):

@@ -1,6 +1,6 @@
 """Dense transformers."""
 
-L = "layers/{}/"
+L, M = "layers/{}/", "model.layers.{}."
 LLAMA = {
     "embedding/table": "model.embed_tokens",
     "final_norm": "model.norm",
@@ -175,8 +175,8 @@ DENSE = {
     "olmo3": LLAMA | DOUBLE,
     "cohere": LLAMA
     | {
-        L + "attention/q_norm": "model.layers.{}.self_attn.q_norm:(KR)H",
-        L + "attention/k_norm": "model.layers.{}.self_attn.k_norm:KH",
+        L + "attention/q_norm": "model.layers.{}.self_attn.q_norm:rows",
+        L + "attention/k_norm": "model.layers.{}.self_attn.k_norm:rows",
     },
     "cohere2": LLAMA,
     "starcoder2": LLAMA | {L + "ffn/up": "model.layers.{}.mlp.c_fc", L + "ffn/down": "model.layers.{}.mlp.c_proj"},

@@ -1,0 +1,183 @@
+"""Models by hub id, org/name: the local cache first, then the hub, through huggingface_hub where it is installed.
+
+A config is downloaded into the cache as that package does it; of tensors only headers are fetched, by HTTP range, and
+nothing is written. HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_HUB_OFFLINE and HF_TOKEN mean what they mean there.
+"""
+
+import os
+import re
+
+from .errors import InputError
+
+ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}(@[\w.-]{1,100})?")
+FIRST = 2**17  # bytes of the first range: most headers are shorter
+TIMEOUT = 20
+
+
+def is_id(text):
+    """Whether a text looks like org/name, or org/name@revision, and not like a path or file."""
+    return bool(ID.fullmatch(text)) and not text.endswith((".toml", ".json", ".gguf", ".safetensors"))
+
+
+def config(model):
+    """The path of the config.json of a hub id."""
+    return _file(model, "config.json")
+
+
+def header(model):
+    """The Header of a hub id: of the cache where it has the files, else fetched by ranges."""
+    from .headers import read, safetensors
+
+    settings = config(model)
+    folder = os.path.dirname(settings)
+    try:
+        return read(folder).replace(path=model)
+    except InputError:  # the cache has no tensors, or not all
+        pass
+    names = None
+    try:
+        _file(model, safetensors.INDEX)
+    except InputError as missing:
+        if not _is_missing(missing):
+            raise
+        names = [safetensors.SINGLE]
+
+    def source(name):
+        if name == safetensors.INDEX:
+            from .headers.source import File
+
+            return File(_file(model, name))
+        return Remote(model, name)
+
+    return safetensors.read(model, source, names, settings)
+
+
+def _file(model, name):
+    """The path of a file in the cache, downloaded if need be."""
+    cached = _cached(model, name)
+    if cached is not None:
+        return cached
+    hub, (repository, revision) = _package(model, name), _parts(model)
+    try:
+        return hub.hf_hub_download(repository, name, revision=revision)
+    except Exception as error:  # of several libraries, and all of them mean the same here
+        raise _refused(model, name, error) from None
+
+
+def _cached(model, name):
+    """The path of a file in the local cache (models--org--name/snapshots/REVISION/), or None."""
+    repository, revision = _parts(model)
+    folder = os.path.join(_cache(), "models--" + repository.replace("/", "--"))
+    reference = os.path.join(folder, "refs", revision or "main")
+    try:
+        with open(reference, encoding="ascii") as file:
+            revision = file.read(200).strip()
+    except (OSError, ValueError):
+        pass
+    if revision is None or not re.fullmatch(r"[\w-][\w.-]*", revision):
+        return None
+    path = os.path.join(folder, "snapshots", revision, name)
+    return path if os.path.isfile(path) else None
+
+
+def _cache():
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+    home = os.environ.get("HF_HOME") or os.path.join(home, "huggingface")
+    found = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
+    return os.path.expanduser(os.path.expandvars(found))
+
+
+def _parts(model):
+    repository, _, revision = model.partition("@")
+    return repository, revision or None
+
+
+def _package(model, name):
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise InputError(f"{model}: {_advice(model, name)} (or install lmcalc[hub], which fetches it)") from None
+    return huggingface_hub
+
+
+def _advice(model, name):
+    repository, revision = _parts(model)
+    end = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    return (f"no such file or card, and not in the local cache of hub models; download {end}/{repository}/resolve/{revision or 'main'}/{name} "
+            "and give its path")  # fmt: skip
+
+
+class _Missing(InputError):
+    """The hub has no such file."""
+
+
+def _is_missing(error):
+    return isinstance(error, _Missing)
+
+
+def _refused(model, name, error):
+    """Our error for one of huggingface_hub's."""
+    kind = type(error).__name__
+    if kind == "EntryNotFoundError" or kind == "RemoteEntryNotFoundError":
+        return _Missing(f"{model}: the hub has no {name} in it")
+    if kind == "RepositoryNotFoundError":
+        return InputError(f"{model}: the hub has no such model, or it is private (HF_TOKEN is a token for it)")
+    if kind == "RevisionNotFoundError":
+        return InputError(f"{model}: the hub has no such revision of it")
+    if kind == "GatedRepoError":
+        return InputError(f"{model}: access to it has to be asked for on the hub (HF_TOKEN is a token for it)")
+    offline = kind in ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
+    why = "the hub cannot be reached" if offline else f"{kind}: {str(error).splitlines()[0] if str(error) else ''}"
+    return InputError(f"{model}: {why}; {_advice(model, name)}")
+
+
+class Remote:
+    """A file on the hub, read by HTTP ranges; as headers.source.File."""
+
+    def __init__(self, model, name):
+        hub, (repository, revision) = _package(model, name), _parts(model)
+        self.name, self._model, self._file = f"{model}/{name}", model, name
+        self._url = hub.hf_hub_url(repository, name, revision=revision)
+        self._headers, self.size = hub.utils.build_hf_headers(), None
+        self._start, self._data = self._range(0, FIRST)
+
+    def _range(self, start, count):
+        """(start, bytes) of a range; a server that sends all is cut off behind it."""
+        from huggingface_hub.utils import get_session, hf_raise_for_status
+
+        asked = {**self._headers, "Range": f"bytes={start}-{start + count - 1}"}
+        try:
+            with get_session().stream("GET", self._url, headers=asked, timeout=TIMEOUT, follow_redirects=True) as response:
+                hf_raise_for_status(response)
+                ranged = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", ""))
+                if response.status_code == 206 and ranged is not None:
+                    first, self.size = int(ranged[1]), int(ranged[2])
+                else:
+                    first, self.size = 0, int(response.headers.get("Content-Length", 0))
+                data = b""
+                for block in response.iter_bytes(2**16):
+                    data += block
+                    if len(data) >= start + count - first:
+                        break
+        except Exception as error:
+            raise _refused(self._model, self._file, error) from None
+        return start, data[start - first : start - first + count]
+
+    def read(self, start, count):
+        """Exactly so many bytes from there on."""
+        at = start - self._start
+        if not (0 <= at and at + count <= len(self._data)):
+            if start + count > self.size:
+                raise InputError(f"{self.name}: ends after {self.size:,} bytes, {start + count:,} are needed: it is cut off")
+            self._start, self._data = self._range(start, count)
+            at = 0
+        found = self._data[at : at + count]
+        if len(found) != count:
+            raise InputError(f"{self.name}: the hub sent {len(found):,} bytes of {count:,}")
+        return found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._data = b""

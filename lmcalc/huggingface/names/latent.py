@@ -1,0 +1,49 @@
+"""Latent attention, with and without experts."""
+
+from .dense import LLAMA, L, M
+from .moe import PARTS, experts
+
+A = M + "self_attn."
+MLA = LLAMA | {
+    L + "attention/q_down": A + "q_a_proj",
+    L + "attention/q_norm": A + "q_a_layernorm",
+    L + "attention/q|q_rope": A + "q_b_proj:groups",
+    L + "attention/kv_down|k_rope": A + "kv_a_proj_with_mqa",
+    L + "attention/kv_norm": A + "kv_a_layernorm",
+    L + "attention/k_up|v_up": A + "kv_b_proj:groups",
+    L + "attention/indexer/q": A + "indexer.wq_b",
+    L + "attention/indexer/k": A + "indexer.wk",
+    L + "attention/indexer/k_norm": A + "indexer.k_norm",
+    L + "attention/indexer/weigh": A + "indexer.weights_proj",
+}
+WITHOUT_Q_LONGCAT = {
+    row.replace("attention", f"attention_{at}", 1): module.replace("self_attn.", f"self_attn.{at}.")
+    for row, module in MLA.items()
+    for at in "01"
+    if row.startswith(L + "attention/")
+}
+LATENT = {L + "attention/q|q_rope": A + "q_proj:groups"}
+DEEPSEEK = MLA | experts(M)
+LONGCAT = {
+    row.replace("attention", f"attention_{at}", 1): module.replace("self_attn.", f"self_attn.{at}.")
+    for row, module in MLA.items()
+    for at in "01"
+    if row.startswith(L + "attention/")
+}
+LATENT = {
+    "deepseek_v2": DEEPSEEK,
+    "deepseek_v3": DEEPSEEK,
+    "deepseek_v32": DEEPSEEK,
+    "glm_moe_dsa": DEEPSEEK,
+    "minicpm3": MLA,
+    "longcat_flash": LLAMA
+    | LONGCAT
+    | {f"{L}attention_norm_{at}": f"{M}input_layernorm.{at}" for at in "01"}
+    | {f"{L}ffn_norm_{at}": f"{M}post_attention_layernorm.{at}" for at in "01"}
+    | {f"{L}ffn_{at}/{part}": f"{M}mlps.{at}.{part}_proj" for at in "01" for part in PARTS}
+    | {f"{L}experts/experts/{part}": f"{M}mlp.experts.*.{part}_proj" for part in PARTS}
+    | {
+        L + "experts/router/gate": M + "mlp.router.classifier",
+        L + "experts/router/correction": "=" + M + "mlp.router.e_score_correction_bias",
+    },
+}

@@ -1,0 +1,66 @@
+"""Figures from plain data, by matplotlib: PNG, SVG, PDF. Computes nothing. Imported only by what draws."""
+
+import io
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+# Okabe and Ito 2008 (Color Universal Design): told apart by all kinds of colour vision; shapes and lines say it again
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+DARK = ("#56B4E9", "#E69F00", "#2FD0A0", "#CC79A7", "#F0E442", "#6FA8FF", "#FFFFFF", "#AAAAAA")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*", "h", "<", ">")
+LINES = ("-", (0, (6, 2)), (0, (5, 2, 1, 2)), (0, (2, 1.5)), (0, (8, 2, 1, 2, 1, 2)))
+SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "lmcalc", "pdf.fonttype": 42}
+
+
+class Look:
+    """Colours of a figure, light or dark."""
+
+    def __init__(self, dark=False):
+        self.colours = DARK if dark else COLOURS
+        self.ink, self.paper = ("#E8E8E8", "#16181D") if dark else ("#1A1A1A", "#FFFFFF")
+        self.faint = "#3A3F4A" if dark else "#DDDDDD"
+
+    def figure(self, width=8.0, height=5.6, rows=1, columns=1, **options):
+        """A figure, and its axes."""
+        figure = Figure(figsize=(width, height), facecolor=self.paper, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(rows, columns, squeeze=False, **options)
+        for each in axes.flat:
+            each.set_facecolor(self.paper)
+            each.grid(True, color=self.faint, linewidth=0.6)
+            each.set_axisbelow(True)
+            each.tick_params(colors=self.ink, which="both", labelsize=9)
+            each.xaxis.label.set_color(self.ink)
+            each.yaxis.label.set_color(self.ink)
+            each.title.set_color(self.ink)
+            for side in ("left", "bottom"):
+                each.spines[side].set_color(self.ink)
+            for side in ("right", "top"):
+                each.spines[side].set_visible(False)
+        return figure, axes
+
+    def legend(self, axes, handles, **options):
+        """A legend in the colours of this look."""
+        options = {"loc": "lower right", "fontsize": 8.5, "framealpha": 0.9} | options
+        return axes.legend(handles=handles, facecolor=self.paper, edgecolor=self.faint, labelcolor=self.ink, **options)
+
+
+def drawn(figure, suffix):
+    """The figure as the bytes of a file: png, svg or pdf. The same data gives the same bytes."""
+    import matplotlib
+
+    held = io.BytesIO()
+    dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix, {})
+    with matplotlib.rc_context(SETTINGS):
+        figure.savefig(held, format=suffix, dpi=160, metadata=dated)
+    return held.getvalue()
+
+
+def si_axis(axis, unit):
+    """Powers of ten of an axis with SI prefixes."""
+    from matplotlib.ticker import FuncFormatter
+
+    from ..units import si
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: si(value, unit).replace(".00", "") if value > 0 else "0"))

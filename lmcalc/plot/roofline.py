@@ -1,0 +1,139 @@
+"""The roofline plot: roofs of machines, and the phases or kernels of models under them."""
+
+from matplotlib.lines import Line2D
+
+from ..units import si
+from . import LINES, MARKERS, Look, si_axis
+from .labels import place
+
+
+def draw(data, dark=False):
+    """The figure of a roofline question (schema lmcalc.roofline/1).
+
+    Colour and line are the machine, the shape is the model, filled is prefill and hollow decode.
+    """
+    look = Look(dark)
+    figure, axes = look.figure()
+    axes = axes[0, 0]
+    points = [each for each in data["points"] if each["intensity"]]
+    models = list(dict.fromkeys(each["model"] for each in points))
+    machines = data["machines"]
+    (left, right), (bottom, top) = extent(points, machines)
+    axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top),
+             xlabel="arithmetic intensity, FLOP/B", ylabel="FLOP/s", title=title(data))  # fmt: skip
+    axes.title.set_fontsize(10)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    si_axis(axes.yaxis, "")
+    labels, lines = [], []
+    for at, machine in enumerate(machines):
+        colour, line = look.colours[at % len(look.colours)], LINES[at % len(LINES)]
+        for roof in roofs(machine, len(machines) == 1):
+            found = segments(roof, left, right)
+            for segment in found:
+                axes.plot(*zip(*segment), color=colour, linestyle=line, linewidth=1.5 if roof["main"] else 0.8,
+                          alpha=1 if roof["main"] else 0.75, zorder=2)  # fmt: skip
+                lines.append(segment)
+            text = roof["label"] if len(machines) == 1 else f"{machine['id']} {roof['label']}"
+            labels.append((along(found[-1]), text, colour))
+    for each in points:
+        at = next(at for at, machine in enumerate(machines) if machine["id"] == each["hardware"])
+        colour = look.colours[at % len(look.colours)]
+        axes.plot(each["intensity"], each["flops_per_s"], MARKERS[models.index(each["model"]) % len(MARKERS)], color=colour,
+                  markerfacecolor=colour if each["phase"] == "prefill" else look.paper, markersize=7.5, markeredgewidth=1.5,
+                  zorder=4)  # fmt: skip
+    labels += [([where], text, look.ink) for where, text in named(points, models)]
+    look.legend(axes, _legend(look, data, models, points))
+    axes.boxes = place(axes, labels, look.ink, lines, size=8 if len(labels) < 24 else 6.5)
+    return figure
+
+
+def title(data):
+    """What was asked, in a line."""
+    asked = data["workload"]
+    onto = f" onto {asked['past']:,}" if asked["past"] else ""
+    return (f"batch {asked['batch']:,}; prefill {asked['prompt']:,} tokens{onto}; decode onto {asked['context']:,}; "
+            f"{asked['dtypes']['activations']}, traffic {asked['traffic']}")  # fmt: skip
+
+
+def extent(points, machines):
+    """((left, right), (bottom, top)) that shows every point, and every machine's ridge."""
+    ridges = [each["ridge"] for each in machines if each["ridge"] is not None]
+    xs = [each["intensity"] for each in points] + ridges
+    ys = [each["flops_per_s"] for each in points]
+    tops = [max([ceiling["flops_per_s"] for ceiling in each["ceilings"]], default=0) for each in machines]
+    return (min(xs) / 3, max(xs) * 6), (min(ys) / 4, max(ys + tops) * 3)
+
+
+def roofs(machine, every):
+    """[{label, flops_per_s, bytes_per_s, main}]: ceilings (of `every` dtype, or those in use) and slopes of memory levels."""
+    used = ("matrix", machine["peak"]), ("vector", machine["vector"])
+    found, low = [], machine["bandwidth"]
+    for each in machine["ceilings"]:
+        main = each["unit"] == "matrix" and each["flops_per_s"] == machine["peak"]
+        if every or (each["unit"], each["flops_per_s"]) in used:
+            unit = " vector" if each["unit"] == "vector" else ""
+            text = f"{', '.join(each['dtypes'])}{unit} {si(each['flops_per_s'], 'FLOP/s')}"
+            found.append({"label": text, "flops_per_s": each["flops_per_s"], "bytes_per_s": low, "main": main})
+    highest = max([each["flops_per_s"] for each in found], default=None)
+    for each in machine["levels"]:
+        if "link" not in each["level"] and (every or each["level"] == "device memory"):
+            text = f"{each['level'] if every else 'memory'} {si(each['bytes_per_s'], 'B/s')}"
+            found.append({"label": text, "flops_per_s": highest, "bytes_per_s": each["bytes_per_s"], "slope": True,
+                          "main": each["level"] == "device memory"})  # fmt: skip
+    return found
+
+
+def segments(roof, left, right):
+    """The line of a ceiling from the slope of memory on, or the slope of a level up to the highest ceiling drawn."""
+    speed, rate = roof["bytes_per_s"], roof["flops_per_s"]
+    ridge = right if rate is None else min(max(rate / speed, left), right)
+    if roof.get("slope"):
+        return [((left, left * speed), (ridge, ridge * speed))]
+    return [((ridge, rate), (right, rate))]
+
+
+def along(segment):
+    """Places for a label along a line, from its far end."""
+    (x0, y0), (x1, y1) = segment
+    return [(x1 * (x0 / x1) ** part, y1 * (y0 / y1) ** part) for part in (0.12, 0.3, 0.45, 0.6, 0.75, 0.9, 0.02)]
+
+
+def named(points, models):
+    """[((x, y), text)]: a label a point; those that lie on each other (within 4 %) share one."""
+    found = []
+    for each in points:
+        name = each["kernel"].removeprefix("layers/") if each["kernel"] else each["phase"]
+        if len(models) > 1:
+            name = f"{each['model']} {name}"
+        for group in found:
+            (x, y), names = group
+            if abs(each["intensity"] / x - 1) < 0.04 and abs(each["flops_per_s"] / y - 1) < 0.04:
+                names.append(name)
+                break
+        else:
+            found.append(((each["intensity"], each["flops_per_s"]), [name]))
+    return [(at, _short(list(dict.fromkeys(names)))) for at, names in found]
+
+
+def _short(names):
+    """Several names as one label: what they share is said once."""
+    if len(names) == 1:
+        return names[0]
+    heads = {name.rpartition("/")[0] for name in names}
+    if len(heads) == 1:
+        head = heads.pop()
+        names = [f"{head}/{names[0].rpartition('/')[2]}", *[name.rpartition("/")[2] for name in names[1:]]] if head else names
+    return ", ".join(names) if len(names) < 4 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+
+
+def _legend(look, data, models, points):
+    handles = []
+    for at, machine in enumerate(data["machines"]):
+        handles.append(Line2D([], [], color=look.colours[at % len(look.colours)], linestyle=LINES[at % len(LINES)], label=machine["id"]))
+    for at, model in enumerate(models):
+        handles.append(Line2D([], [], color=look.ink, marker=MARKERS[at % len(MARKERS)], linestyle="", label=model))
+    for phase in dict.fromkeys(each["phase"] for each in points):
+        face = look.ink if phase == "prefill" else look.paper
+        handles.append(Line2D([], [], color=look.ink, marker="o", markerfacecolor=face, linestyle="",
+                              label=f"{phase} ({'filled' if phase == 'prefill' else 'hollow'})"))  # fmt: skip
+    return handles
