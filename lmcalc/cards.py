@@ -18,9 +18,9 @@ TOP = {
 def load(model, changes=None):
     """The Model that a name, path or dict stands for.
 
-    model: a card's name or alias, a path to a card (.toml), to a Hugging Face config.json or to a folder that holds one, to
-    a .gguf file, a hub id (org/name), or a dict in config.json's form. A Model is returned as it is. changes: {field: value} over the card's own fields. Raises InputError
-    for what is not known or not a model.
+    model: a card's name or alias, a path to a card (.toml), to a Hugging Face config.json or a folder that holds one,
+    to a .gguf file, a hub id (org/name), or a dict in config.json's form. A Model is returned as it is. changes:
+    {field: value} over the card's own fields. Raises InputError for what is not known or not a model.
 
     >>> load("llama-3.1-8b").fields["n_kv_heads"]
     8
@@ -140,7 +140,7 @@ def _finite(value):
 
 _KINDS = {
     "size": lambda value, _: _whole(value) and 1 <= value <= MOST,
-    "size_rule": lambda value, _: _KINDS["size"](value, _) or isinstance(value, str) and rule(value) is not None,
+    "size_rule": lambda value, _: _KINDS["size"](value, _) or (isinstance(value, str) and rule(value) is not None),
     "count": lambda value, _: _whole(value) and 0 <= value <= MOST,
     "number": lambda value, _: _finite(value),
     "positive": lambda value, _: _finite(value) and value > 0,

@@ -6,14 +6,16 @@ import sys
 
 from . import __version__
 from .errors import InputError
-
-FORMATS = ("table", "json")
+from .render import ENDINGS, FORMATS, STREAMED, outlet
+from .words import number, whole
 
 
 def main(argv=None):
     """Run one command; returns the exit status (0 done, 1 a check failed, 2 bad usage or input)."""
     try:
         options = parser().parse_args(argv)
+        if options.output is not None:
+            outlet.check(options.output)
         text, status = COMMANDS[options.command][0](options)
         if text is not None:
             write(text, options.output)
@@ -31,35 +33,21 @@ def main(argv=None):
 
 def write(text, path):
     """Text to standard output, or to a file that is whole or not there."""
-    if path is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    partial = f"{path}.part"
-    try:
-        with open(partial, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(partial, path)
-    except OSError as error:
-        if os.path.isfile(partial):
-            os.remove(partial)
-        raise InputError(f"-o {path}: cannot be written: {error.strerror}") from None
+    with outlet.Outlet(path) as out:
+        out.write(text)
+
+
+def form(options, more=()):
+    """The format asked for: by -f, or by the ending of the file's name."""
+    ending = str(options.output or "").rpartition(".")[2].lower()
+    return options.format or {**ENDINGS, **dict(zip(more, more))}.get(ending, "table")
 
 
 def rendered(options, data, view, **more):
     """The data in the format asked for; `view` is the module of render/ that draws its table."""
-    if options.format == "json":
-        import json
+    from .render import rendered
 
-        return json.dumps(data, indent=2, allow_nan=False) + "\n"
-    from importlib import import_module
-
-    from .render import console
-
-    screen = console.screen(to_file=options.output is not None)
-    with screen.capture() as captured:
-        import_module(f".render.{view}", __package__).draw(screen, data, **more)
-    return "\n".join(line.rstrip() for line in captured.get().split("\n"))
+    return rendered(form(options), data, view, to_file=options.output is not None, **more)
 
 
 # Commands: each takes the parsed options, returns (text, exit status) ----------------------------------------------
@@ -79,9 +67,73 @@ def compare(options):
     from .questions.compare import compare as ask
 
     variants = [pairs("--variant", text.split(",")) for text in options.variant]
+    if options.plot is not None:
+        outlet.check(options.plot)
+        picture(options.plot, "--plot")
     data = ask(options.model, variants, options.hardware, set=changes(options, options.model[0]),
-               set_hardware=pairs("--set-hardware", options.set_hardware), **workload(options))  # fmt: skip
+               set_hardware=pairs("--set-hardware", options.set_hardware), why=True if options.why else None, **workload(options))  # fmt: skip
+    if options.plot is not None:
+        from .plot.compare import draw
+        from .questions.compare import curves
+
+        lines = curves(options.model, variants, set=changes(options, options.model[0]), **workload(options))
+        plotted(options, draw(data, lines, options.dark), picture(options.plot, "--plot"), options.plot)
     return rendered(options, data, "compare"), 0
+
+
+def roofline(options):
+    """models under the roofs of machines: the plot (-o FILE.png, .svg, .pdf), and the table behind it"""
+    from .questions.roofline import roofline as ask
+
+    suffix = picture(options.output)
+    if options.interactive and not str(options.output).endswith(".html"):
+        raise InputError("--interactive writes one HTML file; allowed: -o FILE.html")
+    data = ask(options.model, options.hardware, options.points, set=changes(options, options.model[0]),
+               set_hardware=pairs("--set-hardware", options.set_hardware), **workload(options))  # fmt: skip
+    if options.interactive:
+        from .interactive import page
+
+        return page(data), 0
+    if suffix:
+        from .plot.roofline import draw
+
+        plotted(options, draw(data, options.dark), suffix)
+    return rendered(options, data, "roofline", plot=not suffix), 0
+
+
+PICTURES = ("png", "svg", "pdf")
+
+
+def picture(path, needed=None):
+    """The kind of picture that a file's name asks for, or None; an option that needs one refuses another name."""
+    suffix = str(path).rpartition(".")[2].lower()
+    if path is not None and suffix in PICTURES:
+        return suffix
+    if needed is not None:
+        raise InputError(f"{needed} {path}: allowed: a file that ends in .{', .'.join(PICTURES)}")
+    return None
+
+
+def plotted(options, figure, suffix, path=None):
+    """Write a figure; where -o named it, the table behind it goes to standard output."""
+    from .plot import drawn
+
+    write(drawn(figure, suffix), path or options.output)
+    if path is None:
+        options.output = None
+
+
+def sweep(options):
+    """grids over sizes, dtypes, conventions, machines and any field of a model: a row a point"""
+    from .questions.sweep import Sweep
+    from .questions.vary import parsed
+    from .render.stream import answer
+
+    columns = None if options.columns is None else options.columns.split(",")
+    chosen = {name: value for name, value in workload(options).items() if value is not False}
+    asked = Sweep(options.model, options.hardware, columns, [changes(options, each) for each in options.model],
+                  pairs("--set-hardware", options.set_hardware), parsed(options.vary), options.engine, options.scheduler, chosen)  # fmt: skip
+    return answer(asked, form(options, STREAMED), options.output, options.wide, given=columns is not None)
 
 
 def models(options):
@@ -99,8 +151,24 @@ def hardware(options):
     return rendered(options, ask(where=options.where), "catalogue", what="hardware"), 0
 
 
+def show(options):
+    """a drawing of a model, its parameters by part, and how usual its ratios and choices are"""
+    from .questions.show import show as ask
+
+    return rendered(options, ask(options.model, pairs("--set", options.set)), "show"), 0
+
+
 def validate(options):
-    """reference forwards of shrunken copies, counted by machine, against what was predicted"""
+    """reference forwards of shrunken copies, counted by machine, against what was predicted; or measured times against bounds"""
+    if options.measured is not None:
+        return measured(options)
+    if options.published:
+        if options.model:
+            raise InputError(f"--published {options.model[0]}: allowed: --published alone, which needs no model")
+        from .questions.published import published
+
+        data = published()
+        return rendered(options, data, "published"), 1 if data["failed"] else 0
     from .questions.validate import validate as ask
 
     shown = sys.stderr.isatty()
@@ -108,6 +176,20 @@ def validate(options):
     if shown:
         print("\r\033[K", end="", file=sys.stderr)
     return rendered(options, data, "validate"), 1 if data["failed"] else 0
+
+
+def measured(options):
+    """What `validate` does with measured kernels."""
+    if options.model or options.published:
+        raise InputError(f"--measured with {'--published' if options.published else options.model[0]}: allowed: --measured alone")
+    from .questions.measured import measured as ask
+
+    data, suffix = ask(options.measured), picture(options.output)
+    if suffix:
+        from .plot.measured import draw
+
+        plotted(options, draw(data, options.dark), suffix)
+    return rendered(options, data, "measured"), 1 if data["failed"] else 0
 
 
 def inspect(options):
@@ -118,13 +200,26 @@ def inspect(options):
     return rendered(options, data, "inspect"), 1 if data["differences"] else 0
 
 
+def schema(options):
+    """the JSON schema of what a command prints with -f json"""
+    import json
+
+    from .schemas import schema as ask
+
+    return json.dumps(ask(options.name), indent=2) + "\n", 0
+
+
 COMMANDS = {
     "report": (report, "model hardware workload"),
-    "compare": (compare, "several variants hardware workload"),
+    "compare": (compare, "several variants why plot hardware workload"),
+    "roofline": (roofline, "several points hardware workload"),
+    "sweep": (sweep, "several vary hardware workload"),
     "models": (models, "family where"),
     "hardware": (hardware, "where"),
-    "validate": (validate, "models"),
+    "show": (show, "model changes"),
+    "validate": (validate, "models published measured"),
     "inspect": (inspect, "checkpoint"),
+    "schema": (schema, "named"),
 }
 
 # Options -----------------------------------------------------------------------------------------------------------
@@ -154,7 +249,8 @@ def parser():
         command = commands.add_parser(name, help=function.__doc__, description=function.__doc__.capitalize() + ".")
         for group in groups.split():
             GROUPS[group](command)
-        command.add_argument("-f", "--format", choices=FORMATS, default="table", help="how to print (default table)")
+        more = STREAMED if name == "sweep" else ()
+        command.add_argument("-f", "--format", choices=(*FORMATS, *more), help="how to print (default: by the ending of FILE, else table)")
         command.add_argument("-o", "--output", metavar="FILE", help="write to a file")
         command.add_argument("--no-color", action="store_true", help="no colours (NO_COLOR in the environment does the same)")
     return top
@@ -168,17 +264,61 @@ def _models(command):
     command.add_argument("model", metavar="MODEL", nargs="*", help="cards (default: all)")
 
 
+def _published(command):
+    command.add_argument("--published", action="store_true", help="papers' formulas and tables against what lmcalc computes; exit 1 for a miss without a reason")  # fmt: skip
+
+
+def _changes(command):
+    command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ...")
+
+
 def _checkpoint(command):
-    command.add_argument("path", metavar="PATH", help="a folder, a .safetensors or .gguf file, an index, or a hub id (org/name)")
-    command.add_argument("--against", metavar="MODEL", help="hold it against this model (default: the config.json beside it)")
+    command.add_argument("path", metavar="PATH", help="a folder, a .safetensors or .gguf file, an index, or a hub id")
+    command.add_argument("--against", metavar="MODEL", help="a model to hold it against (default: its config.json)")
 
 
 def _several(command):
     command.add_argument("model", metavar="MODEL", nargs="+", help="models; ratios are to the first")
 
 
+def _why(command):
+    command.add_argument("--why", action="store_true", help="attribute differences to features for any number of models (default: up to 6)")
+
+
+def _plot(command):
+    command.add_argument("--plot", metavar="FILE", help="draw parameters by part, cache and FLOPs against context (.png .svg .pdf)")
+    _dark(command)
+
+
+def _dark(command):
+    command.add_argument("--dark", action="store_true", help="a plot for dark pages")
+
+
+def _points(command):
+    command.add_argument("--points", choices=("phase", "kernel"), default="phase", help="a point a phase (default), or a kernel")
+    _dark(command)
+    command.add_argument("--interactive", action="store_true", help="write a page (-o FILE.html) with hover and toggles, that needs no network")  # fmt: skip
+
+
+def _measured(command):
+    command.add_argument("--measured", metavar="FILE", nargs="+", help="measured kernels (.csv) against their bounds; -o FILE.png draws them")
+    _dark(command)
+
+
 def _variants(command):
     command.add_argument("--variant", action="append", default=[], metavar="FIELD=VALUE[,...]", help="the model with these fields changed; repeatable")  # fmt: skip
+
+
+def _vary(command):
+    command.add_argument("--vary", action="append", default=[], metavar="NAME=VALUES", help="an axis of the grid: batch=1,8,64  n_layers=8:64:8  context=1k:128k:log2 (k = 1024, ends included); repeatable")
+    command.add_argument("--columns", metavar="NAME,...", help="which columns (default: the usual ones; all: see README)")
+    command.add_argument("--wide", metavar="NAME", help="the values of this axis side by side instead of below each other")
+    command.add_argument("--engine", choices=("numpy", "dask"), default="numpy", help="arrays that are computed with (default numpy)")
+    command.add_argument("--scheduler", metavar="ADDRESS", help="a Dask cluster, for --engine dask (default: threads of this process)")
+
+
+def _named(command):
+    command.add_argument("name", metavar="COMMAND", help="report, compare, sweep, validate, inspect, models or hardware")
 
 
 def _family(command):
@@ -205,7 +345,7 @@ def _workload(command):
     command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ...")
 
 
-GROUPS = {"checkpoint": _checkpoint, "model": _model, "models": _models, "several": _several, "variants": _variants, "family": _family, "where": _where, "hardware": _hardware, "workload": _workload}
+GROUPS = {"named": _named, "changes": _changes, "published": _published, "checkpoint": _checkpoint, "model": _model, "models": _models, "several": _several, "points": _points, "why": _why, "plot": _plot, "measured": _measured, "vary": _vary, "variants": _variants, "family": _family, "where": _where, "hardware": _hardware, "workload": _workload}
 
 
 def workload(options):
@@ -215,16 +355,6 @@ def workload(options):
         found["expert_skew"] = number(found["expert_skew"])
     found |= {name: whole(f"--{name}", getattr(options, name)) for name in SIZES if getattr(options, name) is not None}
     return found | {"fuse_projections": options.fuse_projections}
-
-
-def whole(name, text):
-    """An integer from the command line; k stands for 1024, _ and , may group digits."""
-    plain = text.replace(",", "").replace("_", "")
-    factor = 1024 if plain[-1:] in ("k", "K") else 1
-    digits = plain[:-1] if factor > 1 else plain
-    if not (digits.isascii() and digits.removeprefix("-").isdigit()):
-        raise InputError(f"{name} {text}: allowed: an integer, such as 2048 or 2k")
-    return int(digits) * factor
 
 
 def pairs(name, given):
@@ -238,18 +368,6 @@ def pairs(name, given):
             raise InputError(f"{name} {field} is given twice: {found[field]} and {value}")
         found[field] = number(value)
     return found
-
-
-def number(text):
-    """The value of a word on the command line: int, float, bool, or the word itself."""
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def changes(options, model):

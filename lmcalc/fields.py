@@ -34,8 +34,8 @@ FIELDS = {
     # choices
     "stack": (("decoder", "encoder", "encoder_decoder"), "which stacks the model has", None),
     "block": (
-        ("serial", "parallel", "parallel_two_norms", "altup", "normed_residual", "shortcut"),
-        "attention and feed-forward one after the other, or side by side behind one shared norm or one each; or Gemma 3n's",
+        ("serial", "parallel", "parallel_two_norms", "altup", "normed_residual", "shortcut", "hybrid"),
+        "attention and feed-forward one after the other, or side by side behind one shared norm or one each, ...",
         None,
     ),
     "norm_placement": (
@@ -94,20 +94,20 @@ FIELDS = {
     "qkv_clip": ("positive", "queries, keys and values clipped to +- this", None),
     "score_scale": ("positive", "factor on attention scores, where not 1/sqrt(head_dim)", None),
     "window": ("size", "keys that a query may attend to, itself included", 6),
-    "attention_chunk": ("size", "keys that a query may attend to are those of its own chunk of so many tokens (Llama 4)", 6),
+    "attention_chunk": ("size", "a query attends to keys of its own chunk of so many tokens (Llama 4)", 6),
     "sparse_pattern": (("strided", "fixed"), "pattern of a sparse Transformer (Child et al. 2019)", None),
     "sparse_stride": ("size", "its stride, or the size of its blocks", 4),
     "sparse_summary": ("size", "last keys of a block that all later blocks see, in the pattern fixed", 1),
     "attention_gate": ("bool", "the output of attention times sigmoid of a projection as wide (Qwen3-Next)", None),
     "attention_temperature": (
-        "positive", "a: queries times 1 + a log(1 + floor((position + 1) / attention_temperature_floor)) (Llama 4)", None
+        "positive", "a: queries times 1 + a log(1 + floor((position + 1) / attention_temperature_floor))", None
     ),
     "attention_temperature_floor": ("size", "positions between two steps of that growth", 4),
     "v_head_dim": ("size", "size of a value, where not that of a key", 11),
     "v_from_k": ("bool", "values are keys before these are normed and turned; no weight of their own (Gemma 4)", None),
     "v_norm": ("bool", "values are normed, without a weight (Gemma 3n)", None),
     "value_scale": ("positive", "factor on values before they are cached (MiMo-V2-Flash)", None),
-    "kv_from": ("text", "kind of layer whose last one before gives this one its keys and values (Gemma 3n, Gemma 4)", None),
+    "kv_from": ("text", "kind of layer whose last one before gives this one its keys and values (Gemma 3n)", None),
     "attention_experts": ("size", "query and output projections that a token chooses from, as of experts (JetMoE)", 5),
     "differential": ("bool", "differential attention (DiffLlama)", None),
     # Gemma 3n and Gemma 4
@@ -117,7 +117,15 @@ FIELDS = {
     "per_layer_dim": ("size", "width of the embeddings that each layer has of its own", 9),
     "per_layer_vocab": ("size", "rows of their table, where not vocab_size", 33),
     "layer_scale": ("bool", "a factor on what leaves a layer, a buffer (Gemma 4)", None),
-    "ffn_sparsity": ("positive", "share of the feed-forward's hidden entries that a threshold makes zero (Gemma 3n)", None),
+    "ffn_sparsity": ("positive", "share of the feed-forward's hidden entries that become zero (Gemma 3n)", None),
+    # blocks that layers share (Zamba2)
+    "shared_blocks": ("size", "transformer blocks that layers of block hybrid share", 2),
+    "shared_block": ("count", "which of them a layer has, from 0 on", None),
+    "shared_ffn": (
+        ("glu", "reglu", "geglu", "geglu_tanh", "swiglu", "liglu"), "activation of their feed-forward", None
+    ),
+    "adapter_rank": ("size", "rank of what a layer adds to their projections", 3),
+    "attention_adapter": ("bool", "to those of attention, too", None),
     # latent attention
     "q_latent_dim": ("size", "width that queries are projected down to", 19),
     "kv_latent_dim": ("size", "latent that keys and values are made from: latent attention (DeepSeek V2)", 13),
@@ -156,6 +164,7 @@ FIELDS = {
         "bias on the router's logits; or on its scores for the choice only, a buffer (DeepSeek V3) or not (Ernie)",
         None,
     ),
+    "expert_capacity": ("size", "tokens of a sequence that an expert takes in a pass (Switch Transformers)", 3),
     "router_jitter": ("positive", "threshold of sparsemixer", None),
     "n_expert_groups": ("size", "groups of experts: a token chooses within the best of them", None),
     "expert_groups_used": ("size", "how many groups that are", None),

@@ -59,6 +59,8 @@ def _file(model, name):
         return cached
     hub, (repository, revision) = _package(model, name), _parts(model)
     try:
+        # asked once before: a download tries an address that nobody answers for 10 seconds
+        hub.utils.get_session().head(hub.hf_hub_url(repository, name, revision=revision), timeout=TIMEOUT)
         return hub.hf_hub_download(repository, name, revision=revision)
     except Exception as error:  # of several libraries, and all of them mean the same here
         raise _refused(model, name, error) from None
@@ -95,16 +97,19 @@ def _parts(model):
 def _package(model, name):
     try:
         import huggingface_hub
+        from huggingface_hub import utils
     except ImportError:
         raise InputError(f"{model}: {_advice(model, name)} (or install lmcalc[hub], which fetches it)") from None
+    utils.logging.set_verbosity_error()  # its warnings say what our one message says
+    utils.disable_progress_bars()
     return huggingface_hub
 
 
 def _advice(model, name):
     repository, revision = _parts(model)
     end = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    return (f"no such file or card, and not in the local cache of hub models; download {end}/{repository}/resolve/{revision or 'main'}/{name} "
-            "and give its path")  # fmt: skip
+    url = f"{end}/{repository}/resolve/{revision or 'main'}/{name}"
+    return f"no such file or card, and not in the local cache of hub models; download {url} and give its path"
 
 
 class _Missing(InputError):
@@ -147,7 +152,9 @@ class Remote:
 
         asked = {**self._headers, "Range": f"bytes={start}-{start + count - 1}"}
         try:
-            with get_session().stream("GET", self._url, headers=asked, timeout=TIMEOUT, follow_redirects=True) as response:
+            with get_session().stream(
+                "GET", self._url, headers=asked, timeout=TIMEOUT, follow_redirects=True
+            ) as response:
                 hf_raise_for_status(response)
                 ranged = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", ""))
                 if response.status_code == 206 and ranged is not None:
@@ -168,7 +175,9 @@ class Remote:
         at = start - self._start
         if not (0 <= at and at + count <= len(self._data)):
             if start + count > self.size:
-                raise InputError(f"{self.name}: ends after {self.size:,} bytes, {start + count:,} are needed: it is cut off")
+                raise InputError(
+                    f"{self.name}: ends after {self.size:,} bytes, {start + count:,} are needed: it is cut off"
+                )
             self._start, self._data = self._range(start, count)
             at = 0
         found = self._data[at : at + count]

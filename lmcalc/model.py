@@ -20,7 +20,8 @@ class Stack(Component):
     """Layers, and what lies before and behind them: positions, token types and a norm; a final norm.
 
     position_bias: a relative bias on attention scores that all layers share (T5). per_layer: embeddings of the layers'
-    own; widen, narrow: from one residual stream to several and back (both Gemma 3n).
+    own; widen, narrow: from one residual stream to several and back (both Gemma 3n). memory: blocks that layers share
+    (Zamba2).
     """
 
     runs: tuple
@@ -31,6 +32,7 @@ class Stack(Component):
     per_layer: Component = None
     widen: Component = None
     narrow: Component = None
+    memory: Component = None
     final_norm: Component = None
 
     def forward(self, ops, p, tokens, embed, source=None):
@@ -45,6 +47,8 @@ class Stack(Component):
             shared["source"] = source
         if self.per_layer is not None:
             shared["per_layer"] = p.per_layer(tokens, x)
+        if self.memory is not None:
+            shared |= {"memory": self.memory.bound(p.memory), "embedded": x}
         x = _through(ops, p, self.runs, x if self.widen is None else p.widen(x), shared)
         if self.narrow is not None:
             x = p.narrow(x)
@@ -224,10 +228,9 @@ def stacked(reader, count, make):
         return (Run(count, (("layers", make(reader)),)),)
     kinds, every = reader.get("kinds", {}), _expanded(reader, pattern)
     every = (every * (count // len(every) + 1))[:count]
-    if any(each.get("kv_from") for each in kinds.values()):
-        from .components.shared_kv import refuse_gaps
-
-        refuse_gaps(reader, every)
+    for field, file in (("kv_from", "shared_kv"), ("index_shared", "indexer")):
+        if any(each.get(field) for each in kinds.values()):
+            components.load((file, "refuse_gaps"))(reader, every)
     blocks = {name: make(reader.kind(name, kinds[name])) for name in dict.fromkeys(every)}
     period = next(p for p in range(1, count + 1) if every == (every[:p] * (count // p + 1))[:count])
     cycles, labels = count // period, {}
@@ -313,6 +316,10 @@ def _stack(reader, count, causal=True, crossed=False):
             if changes.get("block", "altup") != "altup":
                 reader.refuse(f"kinds.{kind}.block", changes["block"], "altup, as in all layers of such a model")
         parts |= {"widen": Widen(width, reader["altup_streams"]), "narrow": Narrow(width, reader["altup_streams"])}
+    if reader.get("shared_blocks") is not None:
+        from .components.shared_block import shared_blocks
+
+        parts["memory"] = shared_blocks(reader)
     if reader.get("embedding_norm", False):
         parts["embedding_norm"] = components.norm(reader, width)
     if reader.get("final_norm", reader.get("norm_placement", "pre") != "post"):

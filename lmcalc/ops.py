@@ -348,7 +348,8 @@ class Ops(Scans, Routes):
         at = x.axes.index(behind) + 1
         sizes = x.sizes[:at] + (size,) + x.sizes[at:]
         return self._emit("spread", [x], x.axes[:at] + axis + x.axes[at:], sizes, reads=(), role=x.role, dtype=x.dtype,
-                          base=x.base, parts=(x,) if x.parts is None else x.parts, writes=False, at=at, shape=sizes)  # fmt: skip
+                          base=x.base, parts=(x,) if x.parts is None else x.parts, writes=False, at=at,
+                          shape=sizes)  # fmt: skip
 
     def rest(self, x, axis, new):
         """The places of an axis behind the first, under a new name for it: a view."""
@@ -364,7 +365,7 @@ class Ops(Scans, Routes):
 
     def within(self, index, rows):
         """An index with 0 where it is beyond the rows of a table."""
-        return self._emit("within", [index], index.axes, index.sizes, role="index", dtype=index.dtype, limit=rows)  # fmt: skip
+        return self._emit("within", [index], index.axes, index.sizes, role="index", dtype=index.dtype, limit=rows)
 
     def last(self, x):
         """The last position of the axis T: a view."""
@@ -382,9 +383,9 @@ class Ops(Scans, Routes):
     def span(self, window=None):
         """(tokens of the past, all tokens) that a layer still holds: a window keeps those that its next token may see.
 
-        So a call of several tokens onto a full buffer has min(past, window - 1) + new keys. Under the option `rectangle`
-        (a report's prefill with mask="full") scores are counted over past + new keys in windowed layers too, as a kernel
-        that keeps everything computes them.
+        So a call of several tokens onto a full buffer has min(past, window - 1) + new keys. Under the option
+        `rectangle` (a report's prefill with mask="full") scores are counted over past + new keys in windowed layers
+        too, as a kernel that keeps everything computes them.
         """
         found = self._spans.get(_key(window))
         if found is None:

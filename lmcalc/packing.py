@@ -1,8 +1,9 @@
 """How quantised checkpoints store one matrix: which tensors, of which types and shapes, and so how many bytes.
 
-One function a layout, of a Packing and the matrix's (outputs, inputs): {ending: (dtype, shape)}, as the files have them.
+One function a layout, of a Packing and the matrix's (outputs, inputs): {ending: (dtype, shape)}, as files have them.
 Read from the code that writes them: AutoGPTQ's QuantLinear, AutoAWQ's WQLinear_GEMM, compressed-tensors'
-compressors, bitsandbytes' QuantState, transformers' integrations of FP8 and MXFP4, NVIDIA's ModelOpt, MLX's QuantizedLinear.
+compressors, bitsandbytes' QuantState, transformers' integrations of FP8 and MXFP4, NVIDIA's ModelOpt, MLX's
+QuantizedLinear.
 """
 
 from .record import Frozen
@@ -48,7 +49,13 @@ class Packing(Frozen):
 
     def __str__(self):
         rows = {0: "a matrix", 1: "a row"}.get(self.rows, f"{self.rows} rows")
-        where = f"{self.group} values" if self.rows == 1 and self.group else f"{self.rows} x {self.group}" if self.group else rows
+        where = (
+            f"{self.group} values"
+            if self.rows == 1 and self.group
+            else f"{self.rows} x {self.group}"
+            if self.group
+            else rows
+        )
         return f"{self.layout}, {self.bits} bits, a scale for {where}"
 
 
@@ -58,13 +65,15 @@ def _words(count, bits):
 
 def _gptq(p, outputs, inputs):
     groups = p.groups(inputs)
-    return {".qweight": ("I32", (_words(inputs, p.bits), outputs)), ".qzeros": ("I32", (groups, _words(outputs, p.bits))),
+    return {".qweight": ("I32", (_words(inputs, p.bits), outputs)),
+            ".qzeros": ("I32", (groups, _words(outputs, p.bits))),
             ".scales": ("F16", (groups, outputs)), ".g_idx": ("I32", (inputs,))}  # fmt: skip
 
 
 def _awq(p, outputs, inputs):
     groups = p.groups(inputs)
-    return {".qweight": ("I32", (inputs, _words(outputs, p.bits))), ".qzeros": ("I32", (groups, _words(outputs, p.bits))),
+    return {".qweight": ("I32", (inputs, _words(outputs, p.bits))),
+            ".qzeros": ("I32", (groups, _words(outputs, p.bits))),
             ".scales": ("F16", (groups, outputs))}  # fmt: skip
 
 
@@ -76,7 +85,8 @@ def _scale(p, outputs, inputs):
 
 
 def _integers(p, outputs, inputs):
-    found = {".weight_packed": ("I32", (outputs, _words(inputs, p.bits))), ".weight_scale": (p.scale, _scale(p, outputs, inputs)),
+    found = {".weight_packed": ("I32", (outputs, _words(inputs, p.bits))),
+             ".weight_scale": (p.scale, _scale(p, outputs, inputs)),
              ".weight_shape": ("I64", (2,))}  # fmt: skip
     if p.zeros:
         found[".weight_zero_point"] = "I32", (_words(outputs, p.bits), p.groups(inputs))
@@ -91,13 +101,15 @@ def _wide(p, outputs, inputs):
 
 
 def _scalars(p):
-    return {name: ("F32", (1,)) for name in p.extra}
+    return dict.fromkeys(p.extra, ("F32", (1,)))
 
 
 def _fp4(p, outputs, inputs):
     scale = "U8" if p.layout == "mxfp4-pack-quantized" else "F8_E4M3"
     name = ".weight" if p.layout == "modelopt-nvfp4" else ".weight_packed"
-    return {name: ("U8", (outputs, -(-inputs // 2))), ".weight_scale": (scale, _scale(p, outputs, inputs))} | _scalars(p)
+    return {name: ("U8", (outputs, -(-inputs // 2))), ".weight_scale": (scale, _scale(p, outputs, inputs))} | _scalars(
+        p
+    )
 
 
 def _mxfp4(p, outputs, inputs):
@@ -125,6 +137,7 @@ def _mlx(p, outputs, inputs):
 
 LAYOUTS = {
     "gptq": _gptq, "awq": _awq, "pack-quantized": _integers, "int-quantized": _wide, "float-quantized": _wide,
-    "fp8": _wide, "modelopt-fp8": _wide, "nvfp4-pack-quantized": _fp4, "mxfp4-pack-quantized": _fp4, "modelopt-nvfp4": _fp4,
+    "fp8": _wide, "modelopt-fp8": _wide, "nvfp4-pack-quantized": _fp4, "mxfp4-pack-quantized": _fp4,
+    "modelopt-nvfp4": _fp4,
     "mxfp4": _mxfp4, "bitsandbytes-4bit": _bnb4, "bitsandbytes-8bit": _bnb8, "mlx": _mlx,
 }  # fmt: skip

@@ -31,7 +31,7 @@ class Pattern(Frozen):
 class Chunk(Pattern):
     """Keys of the query's own chunk of `size` tokens (Llama 4: attention_chunk_size 8,192).
 
-    The cache is a rolling buffer of a whole chunk, as transformers allocates it; a query reads what its chunk has so far.
+    The cache is a rolling buffer of a whole chunk, as transformers has it; a query reads what its chunk has so far.
 
     >>> Chunk(4).seen(10), Chunk(4).held(10)
     (23, 2)
@@ -68,10 +68,10 @@ class Strided(Pattern):
 
 
 class Fixed(Pattern):
-    """Keys of the query's own block of `size`, and the last `summary` of each earlier one (Child et al. 2019, sec. 4.3).
+    """Keys of the query's own block of `size`, and the last `summary` of each earlier one (Child et al. 2019, 4.3).
 
     >>> Fixed(3, 1).seen(7)
-    17
+    18
     """
 
     summary: int = 1

@@ -384,6 +384,15 @@ def exclude(np, x, index):
     return np.where(np.arange(x.shape[-1]) == np.asarray(index), -math.inf, x)
 
 
+@primitive(ELEMENTWISE, per_element=1, keeps="index", backward=(1, 0))
+def keep_first(np, x, index, capacity):
+    """0 where `capacity` earlier places of a sequence have the same index (axes B, then one or more)."""
+    index = np.asarray(index)
+    flat = np.reshape(index, (len(index), -1))
+    rank = np.sum(np.tril(flat[:, :, None] == flat[:, None, :]), axis=-1)
+    return np.where(np.reshape(rank <= capacity, index.shape), x, 0)
+
+
 @primitive(ELEMENTWISE, per_element=1, keeps="index", backward=(2, 0))
 def identity_where(np, out, x, index, experts):
     """x where the index is of no expert with weights, else out."""

@@ -129,7 +129,7 @@ def open(folder, dtype="float64"):
     file = Checkpoint(folder)
     model = built(config, folder, "lm_head.weight" in file.shapes)
     found = places(model, weights(model), file.shapes)
-    names = matched(found, file, folder)
+    names = matched(found, file, folder, model)
     return Reference(
         model, lambda path, axes, sizes: found[path].take(numpy, lambda name: file.read(names[name])), dtype
     )
@@ -157,15 +157,19 @@ def weights(model):
         for name, child in component.children().items():
             walk(f"{path}{name}/", child)
         if isinstance(component, Stack):
-            for number, block in enumerate(_layers(component.runs)):
+            for number, block in enumerate(blocks(component)):
                 walk(f"{path}layers/{number}/", block)
 
     walk("", model)
     return found
 
 
-def _layers(runs):
+def blocks(stack):
     """The blocks of a stack, one after the other."""
+    return list(_layers(stack.runs))
+
+
+def _layers(runs):
     for run in runs:
         for _ in range(run.count):
             for item in run.items:

@@ -68,6 +68,10 @@ class Routes:
         axes, sizes = x.axes[:at] + x.axes[at + 1 :], x.sizes[:at] + x.sizes[at + 1 :]
         return self._emit("sum", [x], axes, sizes, x.elements(), axis=at)
 
+    def keep_first(self, x, index, capacity):
+        """x (BTA) with 0 where `capacity` earlier places of a sequence have the same index (BTA)."""
+        return self._emit("keep_first", [x, index], x.axes, x.sizes, x.elements(), capacity=capacity)
+
     def share(self, x, eps=None):
         """x divided by its sum over the last axis (and `eps`)."""
         given = {} if eps is None else {"eps": eps}

@@ -9,8 +9,8 @@ from .record import Frozen
 class Storage(Frozen):
     """How the weights of a model are stored.
 
-    text: for a reader. rule: a function of a Model that gives {path: bytes of each of its layers}: a whole number, or the
-    mean where layers that are traced as one differ. found: what it gave.
+    text: for a reader. rule: a function of a Model that gives {path: bytes of each of its layers}: a whole number, or
+    the mean where layers that are traced as one differ. found: what it gave.
     """
 
     text: str
@@ -42,7 +42,7 @@ def whole(number):
 
 
 def numbered_weights(model, what="weights"):
-    """(path as traced, path with the number of its layer, part, axes spec, {axis: size}) of every weight, or buffer, of every layer."""
+    """(path as traced, path with the number of its layer, part, axes spec, {axis: size}) of all weights, or buffers."""
 
     def walk(label, numbered, component):
         size_of = component.axes()

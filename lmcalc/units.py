@@ -87,3 +87,23 @@ _PREFIXES = [
     (1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""),
     (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"),
 ]  # fmt: skip
+
+
+# unit of a column by the end of its name; the first that fits
+COLUMN_UNITS = {
+    "tokens_per_s": "tokens/s", "_s": "s", "intensity": "FLOP/B", "ridge": "FLOP/B", "bytes_per_token": "B/token",
+    "bytes_per_token_first": "B/token", "memory_needed": "B", "memory_available": "B", "memory": "B", "bandwidth": "B/s",
+    "batch": "sequences", "prompt": "tokens", "past": "tokens", "context": "tokens",
+}  # fmt: skip
+
+
+def unit(name):
+    """The unit of a column of numbers, "" where it has none: flops are FLOP, bytes are B, what ends in _s are seconds.
+
+    >>> unit("decode_bound_s"), unit("prefill_bytes_cache_read"), unit("params_total")
+    ('s', 'B', '')
+    """
+    for end, found in COLUMN_UNITS.items():
+        if name.endswith(end):
+            return found
+    return "FLOP" if "flops" in name else "B" if "bytes" in name else ""

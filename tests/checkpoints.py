@@ -48,7 +48,9 @@ def gguf(path, metadata, tensors, order="<", version=3, alignment=32, **counts):
             return struct.pack(order + "IQ", kind[0], len(given)) + inside
         return text(given) if kind == 8 else struct.pack(order + SCALARS[kind], given)
 
-    head = b"GGUF" + struct.pack(order + "IQQ", version, counts.get("n_tensors", len(tensors)), counts.get("n_values", len(metadata)))
+    head = b"GGUF" + struct.pack(
+        order + "IQQ", version, counts.get("n_tensors", len(tensors)), counts.get("n_values", len(metadata))
+    )
     for key, (kind, given) in metadata.items():
         head += text(key) + struct.pack(order + "I", 9 if isinstance(kind, tuple) else kind) + value(kind, given)
     at = 0
@@ -67,6 +69,8 @@ def kinds(**metadata):
     """{key: (kind, value)} of a GGUF file from {key: value}; __ stands for a dot."""
     found = {}
     for key, value in metadata.items():
-        kind = 8 if isinstance(value, str) else 6 if isinstance(value, float) else (8,) if isinstance(value, list) else 4
+        kind = (
+            8 if isinstance(value, str) else 6 if isinstance(value, float) else (8,) if isinstance(value, list) else 4
+        )
         found[key.replace("__", ".")] = kind, value
     return found

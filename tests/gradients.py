@@ -246,11 +246,33 @@ def identity_where(np, g, out, x, output, index, experts):
     return np.where(index >= experts, 0.0, g), np.where(index >= experts, g, 0.0)
 
 
+def keep_first(np, g, x, output, index, capacity):
+    return (np.where(np.reshape(first_places(index, capacity), g.shape), g, 0.0),)
+
+
+def first_places(index, capacity):
+    """Which places of a row are among the first so many of their index."""
+    seen = [[sum(one == other for other in row[: at + 1]) for at, one in enumerate(row)] for row in index.tolist()]
+    return numpy.array(seen) <= capacity
+
+
 GRADIENTS = {
-    "tanh": tanh, "rms": rms, "alike": alike, "sparse_relu": sparse_relu,
-    "limited_glu": limited_glu, "sqrt_softplus": sqrt_softplus, "share": share, "share_eps": share, "routed": routed,
-    "sum": sum_, "limit_groups_max": passed_on, "limit_groups_top2": passed_on, "near_best": passed_on,
-    "exclude": passed_on, "identity_where": identity_where,
+    "keep_first": keep_first,
+    "tanh": tanh,
+    "rms": rms,
+    "alike": alike,
+    "sparse_relu": sparse_relu,
+    "limited_glu": limited_glu,
+    "sqrt_softplus": sqrt_softplus,
+    "share": share,
+    "share_eps": share,
+    "routed": routed,
+    "sum": sum_,
+    "limit_groups_max": passed_on,
+    "limit_groups_top2": passed_on,
+    "near_best": passed_on,
+    "exclude": passed_on,
+    "identity_where": identity_where,
     "einsum": einsum,
     "product": einsum,
     "add": add,
@@ -358,14 +380,26 @@ def zeroed(random, m, n):
     return [normal(random, m, n), normal(random, m, n)], attributes, m * n, m
 
 
+def crowded(random, m, n):
+    return [normal(random, m, n)], {"index": random.integers(0, 3, (m, n)), "capacity": 2}, m * n, m
+
+
 EXAMPLES = {
-    "tanh": one(), "rms": one(axis=(-1,)), "sparse_relu": one(deviations=0.3),
+    "keep_first": crowded,
+    "tanh": one(),
+    "rms": one(axis=(-1,)),
+    "sparse_relu": one(deviations=0.3),
     "alike": lambda random, m, n: ([normal(random, m, n), normal(random, m, 1)], {"eps": 1e-5}, m * n, m),
     "limited_glu": lambda random, m, n: ([normal(random, m, n), normal(random, m, n)], {"limit": 0.9}, m * n, m),
     "sqrt_softplus": lambda random, m, n: ([normal(random, m, n)], {}, m * n, m),
-    "share": positive(), "share_eps": positive(eps=0.1), "routed": route("BTD,EDF->BTAF", 1),
+    "share": positive(),
+    "share_eps": positive(eps=0.1),
+    "routed": route("BTD,EDF->BTAF", 1),
     "sum": lambda random, m, n: ([normal(random, m, 6)], {"axis": 1}, m * 6, m),
-    "limit_groups_max": grouped, "limit_groups_top2": grouped, "exclude": placed, "identity_where": zeroed,
+    "limit_groups_max": grouped,
+    "limit_groups_top2": grouped,
+    "exclude": placed,
+    "identity_where": zeroed,
     "near_best": lambda random, m, n: ([normal(random, m, n)], {"jitter": 0.2}, m * n, m),
     "einsum": lambda random, m, n: (
         [normal(random, m, n, 3), normal(random, n, 3, 4)],

@@ -56,7 +56,9 @@ def rotary(config):
         full, sliding = (table[each] for each in ("full_attention", "sliding_attention"))
         if full.get("rope_type", "default") != "default":
             return {"rope_parameters": table}
-        found = {"rope_theta": full["rope_theta"]} | {key: full[key] for key in ("partial_rotary_factor",) if key in full}
+        found = {"rope_theta": full["rope_theta"]} | {
+            key: full[key] for key in ("partial_rotary_factor",) if key in full
+        }
         other = sliding["rope_theta"]
         return found | ({} if other == full["rope_theta"] else {"rope_local_base_freq": other})
     if table["rope_type"] != "default":

@@ -37,6 +37,7 @@ def test_every_command_is_documented(command, capsys):
         ["models", "--family", "gemma"],
         ["hardware"],
         ["validate", "gpt2"],
+        ["inspect", str(README.parent / "tests" / "recorded" / "logits" / "llama")],
     ],
 )
 def test_commands_run_in_both_formats(arguments, capsys):

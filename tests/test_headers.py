@@ -75,12 +75,14 @@ def test_links_as_in_the_hub_cache(tmp_path):
 def test_nothing_heavy_is_imported(tmp_path):
     path = safetensors(tmp_path / "model.safetensors", {"a": ("BF16", (2, 3))})
     code = f"import sys, lmcalc.cli; lmcalc.cli.main(['inspect', {str(path)!r}, '-f', 'json'])"
-    code += "; print([name for name in ('torch', 'numpy', 'pandas', 'sympy', 'huggingface_hub') if name in sys.modules])"
+    code += (
+        "; print([name for name in ('torch', 'numpy', 'pandas', 'sympy', 'huggingface_hub') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().endswith("[]")
 
 
-# Bad safetensors ------------------------------------------------------------------------------------------------------
+# Bad safetensors ---------------------------------------------------------------------------------------------------
 
 
 def row(dtype="F32", shape=(2,), offsets=(0, 8)):
@@ -157,14 +159,23 @@ def test_headers_of_many_bytes(tmp_path):
     refused(tmp_path / "model.safetensors", "a header of 4,611,686,018,427,387,904 bytes")
 
 
-# Bad folders ------------------------------------------------------------------------------------------------------------
+# Bad folders -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "name",
-    ["../config.json", "../model.safetensors", "/etc/passwd", "/tmp/a.safetensors", "a/b.safetensors", "..\\a.safetensors",
-     "model.safetensors.index.json", "a\n.safetensors", ""],
-)  # fmt: skip
+    [
+        "../config.json",
+        "../model.safetensors",
+        "/etc/passwd",
+        "/a.safetensors",
+        "a/b.safetensors",
+        "..\\a.safetensors",
+        "model.safetensors.index.json",
+        "a\n.safetensors",
+        "",
+    ],
+)
 def test_an_index_names_files_beside_it(name, tmp_path):
     refused(sharded(tmp_path, **{"a": name}), "weight_map names", "beside it")
 
@@ -205,7 +216,7 @@ def test_folders_without_one_checkpoint(tmp_path):
         headers.read(tmp_path / "model.bin")
 
 
-# GGUF -------------------------------------------------------------------------------------------------------------------
+# GGUF --------------------------------------------------------------------------------------------------------------
 
 # bits of a value, as llama.cpp's quantize prints them, and as reports name them (K13, K14 of the cases: q8_0, q4_0)
 BITS_PER_VALUE = {
@@ -232,15 +243,26 @@ def test_types_are_those_of_the_gguf_package():
 @pytest.mark.parametrize("order", "<>")
 def test_gguf(order, tmp_path):
     metadata = kinds(general__architecture="llama", llama__block_count=3, llama__rope__freq_base=5e5) | {
-        "tokens": ((8,), ["a"] * 3000), "few": ((8,), ["a", "bc"]), "numbers": ((5,), [-1, 2]), "many": ((0,), [1] * 2000),
-        "yes": (7, True), "large": (10, 2**60),
-    }  # fmt: skip
+        "tokens": ((8,), ["a"] * 3000),
+        "few": ((8,), ["a", "bc"]),
+        "numbers": ((5,), [-1, 2]),
+        "many": ((0,), [1] * 2000),
+        "yes": (7, True),
+        "large": (10, 2**60),
+    }
     path = gguf(tmp_path / "x.gguf", metadata, {"a.weight": ("Q4_K", (5, 512)), "b": ("F32", (7,))}, order)
     header = headers.read(path)
     assert {name: (each.dtype, each.shape, each.size) for name, each in header.tensors.items()} == {
         "a.weight": ("Q4_K", (5, 512), 1440), "b": ("F32", (7,), 28)
     }  # fmt: skip
-    expected = {"tokens": Skipped(3000), "few": ["a", "bc"], "numbers": [-1, 2], "many": Skipped(2000), "yes": True, "large": 2**60}
+    expected = {
+        "tokens": Skipped(3000),
+        "few": ["a", "bc"],
+        "numbers": [-1, 2],
+        "many": Skipped(2000),
+        "yes": True,
+        "large": 2**60,
+    }
     assert {name: header.metadata[name] for name in expected} == expected
     assert header.metadata["llama.block_count"] == 3 and header.metadata["llama.rope.freq_base"] == 5e5
 
@@ -249,7 +271,11 @@ def split(folder, count=3, **changes):
     for number in range(count):
         metadata = {"split.no": (2, number), "split.count": (2, count), "split.tensors.count": (5, count)}
         metadata |= {key.replace("__", "."): value for key, value in changes.items()}
-        gguf(folder / f"x-{number + 1:05d}-of-{count:05d}.gguf", metadata, {f"blk.{number}.attn_q.weight": ("F32", (2, 2))})
+        gguf(
+            folder / f"x-{number + 1:05d}-of-{count:05d}.gguf",
+            metadata,
+            {f"blk.{number}.attn_q.weight": ("F32", (2, 2))},
+        )
     return folder / f"x-00002-of-{count:05d}.gguf"
 
 
@@ -298,7 +324,9 @@ def test_bad_gguf(tmp_path):
     refused(changed(fresh(), u64(77), u64(2**60)), "cut off or its header lies")
     refused(changed(fresh(), u64(1) + b"a", u64(2**60) + b"a"), "a name of")
     refused(changed(fresh(), u64(1) + b"b", u64(1) + b"a"), "x.gguf: a: occurs twice")
-    refused(changed(fresh(tensors={"a": ("Q8_0", (2, 32))}), u64(32) + u64(2), u64(31) + u64(2)), "needs a multiple of 32")
+    refused(
+        changed(fresh(tensors={"a": ("Q8_0", (2, 32))}), u64(32) + u64(2), u64(31) + u64(2)), "needs a multiple of 32"
+    )
     refused(changed(fresh(tensors=half), u64(2) + kind(1, 0), u64(2) + kind(99, 0)), "type 99")
     refused(changed(fresh(tensors=half), u64(2) + kind(1, 0), u64(2) + kind(1, 7)), "multiple of 32")
     refused(changed(fresh(tensors=half), kind(2, 32), kind(5, 32)), "5 axes")

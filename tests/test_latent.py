@@ -57,8 +57,8 @@ def test_absorbed_and_expanded_give_the_same_logits(name):
 
 # Formulas ---------------------------------------------------------------------------------------------------------
 
-NAMES = sympy.symbols("B T P D N Q C H Z U i j k", positive=True, integer=True)
-B, T, P, D, N, Q, C, H, Z, U, I, J, K = NAMES
+NAMES = sympy.symbols("B T P D N Q C H Z U X Y K", positive=True, integer=True)
+B, T, P, D, N, Q, C, H, Z, U, X, Y, K = NAMES
 FIELDS = {"n_layers": 1, "d_model": D, "n_heads": N, "q_latent_dim": Q, "kv_latent_dim": C, "nope_head_dim": H,
           "rope_head_dim": Z, "v_head_dim": U, "d_ff": 1, "vocab_size": 1}  # fmt: skip
 DOWN = D * Q + Q * N * (H + Z) + D * (C + Z) + N * U * D  # a token's multiply-adds that both ways do
@@ -89,11 +89,11 @@ def test_absorbed_by_hand():
 
 def test_indexer_by_hand():
     """The indexer scores all pairs; attention costs min(seen, k) of a query."""
-    model = build({**FIELDS, "index_heads": I, "index_head_dim": J, "index_topk": K})
+    model = build({**FIELDS, "index_heads": X, "index_head_dim": Y, "index_topk": K})
     found = flops(trace(model, B, 1, P, mla="absorbed"))[1]
-    same(found["attention_proj"], 2 * B * (DOWN + N * C * (H + U) + Q * I * J + D * J + D * I))
+    same(found["attention_proj"], 2 * B * (DOWN + N * C * (H + U) + Q * X * Y + D * Y + D * X))
     for past, topk in ((100, 40), (30, 40)):
-        pairs = 2 * B * (past + 1) * I * (J + 1) + 2 * B * min(past + 1, topk) * N * (2 * C + Z)
+        pairs = 2 * B * (past + 1) * X * (Y + 1) + 2 * B * min(past + 1, topk) * N * (2 * C + Z)
         same(found["attention_scores"].subs({P: past, K: topk}), pairs)
 
 
@@ -112,7 +112,7 @@ def test_cache_of_deepseek_v3():
 
 
 def test_training_attention_of_deepseek_v3():
-    """30,702,305,280 FLOPs a token at 4,096 tokens, forward and backward, with half of the square (its diagonal is ours)."""
+    """30,702,305,280 FLOPs a token at 4,096 tokens, forward and backward, of half the square; ours has its diagonal."""
     scores = report(prompt=4096)["prefill"]["flops"]["contraction_by_part"]["attention_scores"]
     assert 3 * scores == 30_702_305_280 * 4097
 
@@ -140,9 +140,25 @@ def test_ways_of_a_report():
     assert best["prefill"] == expanded["prefill"] != absorbed["prefill"]
     assert best["decode"] == absorbed["decode"] != expanded["decode"]
     assert best["decode"]["flops"]["contraction"] < expanded["decode"]["flops"]["contraction"] / 50
-    for each, way in ((best, "decode absorbs"), (expanded, "made from the latents"), (absorbed, "attend to the latents")):
+    for each, way in (
+        (best, "decode absorbs"),
+        (expanded, "made from the latents"),
+        (absorbed, "attend to the latents"),
+    ):
         assert any("Latent attention" in note and way in note for note in each["notes"])
     assert not any("Latent attention" in note for note in lmcalc.report("gpt2").to_dict()["notes"])
+
+
+@pytest.mark.parametrize("sizes", [{"prompt": 4096}, {"prompt": 1, "past": 30_000}, {"prompt": 300, "past": 300}])
+def test_no_way_beats_the_bound(sizes):
+    """Whichever way was chosen, the bound is that of the cheaper one; the best in most cases, not in all."""
+    model, options = build(V3 | INDEXER), {"hardware": "h100", "context": 20_000, **sizes}
+    found = [lmcalc.report(model, mla=mla, traffic=traffic, **options).to_dict()
+             for mla in ("best", "expanded", "absorbed") for traffic in ("fused", "ideal")]  # fmt: skip
+    for phase in ("prefill", "decode"):
+        bounds = {each["hardware"][0][phase]["bound_s"] for each in found}
+        assert len(bounds) == 1
+        assert all(each["hardware"][0][phase]["roofline_s"] >= max(bounds) for each in found)
 
 
 def test_bytes_of_decode():
@@ -186,7 +202,14 @@ REFUSED = [
     ({**INDEXER, "window": 512}, "window = 512; allowed: none with index_topk"),
     ({**INDEXER, "index_head_dim": 32}, "index_head_dim = 32; allowed: at least rope_head_dim = 64"),
     ({"stack": "encoder"}, "kv_latent_dim = 512; allowed: none in an encoder"),
-    ({"index_topk": 5, "index_shared": True}, "index_shared = True; allowed: only in layers behind one with an indexer"),
+    (
+        {"layers": ["a", "b"], "kinds": {"a": {"index_shared": True}, "b": {}}, **INDEXER},
+        "kinds.a.index_shared = True; allowed: only",
+    ),
+    (
+        {"index_topk": 5, "index_shared": True},
+        "index_shared = True; allowed: only in layers behind one with an indexer",
+    ),
 ]
 
 

@@ -139,8 +139,8 @@ def on_symbols(name):
     found = {}
     for key, size in fields(name).items():
         is_size = FIELDS[key][0] in ("size", "count", "size_rule") and isinstance(size, int)
-        if key == "n_layers" and "layers" in fields(name) or key == "chunk_size":
-            is_size = False  # structure: with a pattern, how many layers there are; how a scan is cut
+        if key == "n_layers" and "layers" in fields(name) or key in ("chunk_size", "shared_blocks"):
+            is_size = False  # structure: with a pattern, how many layers there are; how a scan is cut; how many blocks
         found[key] = fresh(key, size) if is_size else size
     return build(found), values
 

@@ -1,11 +1,13 @@
 """Bytes under the three conventions: by hand for one small model, and what must hold for every model."""
 
+import math
+
 import pytest
 from test_spine import moved
 from variants import VARIANTS, fields
 
 import lmcalc
-from lmcalc.lenses.params import tensors, weight_bytes
+from lmcalc.lenses.params import buffers, tensors, weight_bytes
 from lmcalc.model import build, trace
 
 BF16 = {"weights": "bf16", "activations": "bf16", "cache": "bf16", "state": "fp32", "conv": "bf16"}
@@ -103,14 +105,19 @@ def test_on_cards_too(name):
 def test_a_decode_step_reads_each_weight_once(name, dtype, size):
     model = lmcalc.load(name)
     whole, rows = weight_bytes(model, dtype), 0
-    for path, _, spec, size_of, _ in tensors(model):
-        if spec in ("V|D", "J|D"):  # a table of which a step reads one row, and if it is the head, too, all of it
-            rows += size_of["D"]
+    for path, _, spec, size_of, times in tensors(model):
+        if spec in ("V|D", "J|D", "V|Le"):  # a table of which a step reads one row, and if it is the head, too, all
+            row = math.prod(size_of[axis] for axis in spec[2:])
+            rows += row
             if not (model.head.tied and path == "embedding/table"):
-                whole -= size * size_of[spec[0]] * size_of["D"]
+                whole -= size * size_of[spec[0]] * row
+        if path.endswith(("altup/router", "altup/router_norm/weight")):  # used before a layer and after it
+            rows += times * math.prod(size_of[axis] for axis in spec if axis in size_of)
+        if path.endswith("router/expert_scale"):  # of a number for each expert a token reads those of its own
+            rows -= times * (size_of["E"] - model.fields["experts_per_token"])
     # of a mixture of experts all of them, as a large batch does
     found = moved(trace(model, 1, 1, 1024), "fused", {**BF16, "weights": dtype}, "all")["weights"]
-    assert found == whole + size * rows
+    assert found == whole + size * (rows + buffers(model))
 
 
 def test_fused_projections_read_their_input_once():

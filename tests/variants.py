@@ -50,9 +50,11 @@ MIXERS = {
                          "attention": {"ffn": "none"}}},
 }  # fmt: skip
 
-LATENT = {"n_kv_heads": None, "head_dim": None, "kv_latent_dim": 13, "nope_head_dim": 9, "rope_head_dim": 8, "v_head_dim": 11}
+LATENT = {"n_kv_heads": None, "head_dim": None, "kv_latent_dim": 13, "nope_head_dim": 9, "rope_head_dim": 8,
+          "v_head_dim": 11}  # fmt: skip
 INDEXED = {**LATENT, "q_latent_dim": 19, "index_topk": 4, "index_heads": 3, "index_head_dim": 10}
-SHARED = {"layers": ["2*local", "full", "local", "full", "local_shared", "full_shared"], "n_layers": 7, "qk_norm": "head",
+SHARED = {"layers": ["2*local", "full", "local", "full", "local_shared", "full_shared"], "n_layers": 7,
+          "qk_norm": "head",
           "kinds": {"local": {"window": 6}, "full": {"head_dim": 12}, "local_shared": {"window": 6, "kv_from": "local"},
                     "full_shared": {"head_dim": 12, "kv_from": "full", "d_ff": 31}}}  # fmt: skip
 PER_LAYER = {**SHARED, "ffn": "geglu_tanh", "v_norm": True, "per_layer_dim": 9}
@@ -83,6 +85,20 @@ ATTENTIONS = {
               "ffn_sparsity": 0.7},
     "dense beside experts": {**EXPERTS, "d_ff": 29, "experts_beside_ffn": True, "norm_placement": "double",
                              "ffn": "geglu_tanh", "router_normalized": None, "layer_scale": True},
+}  # fmt: skip
+
+BLOCKS = {
+    "normed residual": {"block": "normed_residual", "residual_factors": [1.3, 0.7, 1.1, 0.9]},
+    "feed-forward with factors": {"ffn_scales": [0.8, 0.6]},
+    "mixture of attention heads": {**EXPERTS, "attention_experts": 7, "experts_per_token": 5, "router": "topk_softmax",
+                                   "router_normalized": None, "expert_output_bias": True},
+    "shortcut": {**EXPERTS, "d_ff": 29, "block": "shortcut", "n_zero_experts": 2},
+    "experts with a capacity": {**EXPERTS, "experts_per_token": 1, "router_normalized": None, "expert_capacity": 3},
+    "shared blocks": {
+        **MAMBA2, "layers": ["mamba2", "one", "mamba2", "two", "one"], "n_layers": 5, "ffn": "none", "shared_blocks": 2,
+        "shared_ffn": "geglu", "adapter_rank": 3, "attention_adapter": True,
+        "kinds": {"mamba2": {}, "one": {"block": "hybrid", "shared_block": 0},
+                  "two": {"block": "hybrid", "shared_block": 1}}},
 }  # fmt: skip
 
 VARIANTS = {
@@ -147,6 +163,7 @@ VARIANTS = {
                                "kinds": {"dense": {"n_experts": 0}, "moe": {}}},
     **MIXERS,
     **ATTENTIONS,
+    **BLOCKS,
     "encoder": {**PLAIN, "stack": "encoder", "token_types": 2, "embedding_norm": True, "head_transform": True,
                 "head_bias": True, "norm_placement": "post", "tied": True},
     "encoder-decoder": {"stack": "encoder_decoder", "n_encoder_layers": 2, "positions": "relative_bias",

@@ -33,6 +33,7 @@ BLOCKS = {
     "altup": ("altup", "altup"),
     "normed_residual": ("normed_residual", "normed_residual"),
     "shortcut": ("shortcut", "shortcut"),
+    "hybrid": ("shared_block", "hybrid"),
 }
 # attention of another form than softmax over keys and values of each head: the field that asks for it
 ATTENTIONS = {

@@ -6,8 +6,8 @@ from .feed_forward import GatedFeedForward
 class SparseFeedForward(GatedFeedForward):
     """Of the gate only what lies above mean + deviations * standard deviation of its row passes, less that threshold.
 
-    Statistical top-k (You et al. 2025, Spark Transformer, eq. 6): with deviations = Phi^-1(sparsity) a share `sparsity` of
-    normal entries is zero. The products are dense here, as in the published code.
+    Statistical top-k (You et al. 2025, Spark Transformer): with deviations = Phi^-1(s) a share s of normal entries is
+    zero. The products are dense here, as in the published code.
     """
 
     deviations: float = 0.0

@@ -154,9 +154,10 @@ class Attention(Component):
 
 
 class Values(Component):
-    """How values differ from keys. size: None for that of keys. of_keys: they are keys before these are turned (Gemma 4).
+    """How values differ from keys; each is optional.
 
-    norm: without weight (Gemma 3n). scale: a factor before they are cached (MiMo-V2-Flash). All optional.
+    size: where not that of keys. of_keys: they are keys before these are turned (Gemma 4). norm: without a weight
+    (Gemma 3n). scale: a factor before they are cached (MiMo-V2-Flash).
     """
 
     size: int = None

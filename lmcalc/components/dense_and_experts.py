@@ -8,7 +8,7 @@ from .router import Router
 
 
 class ScaledRouter(Router):
-    """softmax over logits of norm(x) / sqrt(D), the A best divided by their sum, times a weight of the expert (Gemma 4)."""
+    """softmax of the logits of norm(x) / sqrt(D), the A best divided by their sum, times a weight of the expert."""
 
     norm_eps: float = 1e-6
 
@@ -25,7 +25,10 @@ class ScaledRouter(Router):
 
 
 class DenseAndExperts(Component):
-    """dense_output_norm(dense(dense_norm(x))) + experts_output_norm(experts(experts_norm(x))); the router reads x itself."""
+    """Each between norms of its own, and their sum; the router reads x itself.
+
+    dense_output_norm(dense(dense_norm(x))) + experts_output_norm(experts(experts_norm(x)))
+    """
 
     dense: Component
     router: Component

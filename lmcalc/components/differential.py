@@ -6,11 +6,11 @@ from .attention import Attention, softmax_attention
 
 
 class DifferentialAttention(Attention):
-    """(softmax(q1 k1) - lambda softmax(q2 k2)) v, twice as wide a value for half as many heads (Ye et al. 2024, eq. 1 to 3).
+    """(softmax(q1 k1) - lambda softmax(q2 k2)) v, values twice as wide for half the heads (Ye et al. 2024, eq. 1 to 3).
 
-    lambda = exp(lq1 lk1) - exp(lq2 lk2) + start, start = 0.8 - 0.6 exp(-0.3 layer); the result is normed over 2H without a
-    weight and multiplied by 1 - start. As DiffLlama computes it: the first half of the heads are q1, k1 (axis G), and a
-    value is a head of the first half of values beside one of the second (axis P). eps: of that norm.
+    lambda = exp(lq1 lk1) - exp(lq2 lk2) + start, start = 0.8 - 0.6 exp(-0.3 layer); the result is normed over 2H
+    without a weight and multiplied by 1 - start. As DiffLlama computes it: the first half of the heads are q1, k1
+    (axis G), and a value is a head of the first half of values beside one of the second (axis P). eps: of that norm.
     """
 
     eps: float = 1e-5
@@ -64,5 +64,7 @@ def differential(fields):
     found = softmax_attention(fields, kind=DifferentialAttention, eps=fields.get("norm_eps", 1e-5))
     if found.relative is not None or found.q_norm is not None:
         name = "positions" if found.relative is not None else "qk_norm"
-        fields.refuse(name, fields.get(name), "rotary, none or another that changes no score; no norm of queries and keys")
+        fields.refuse(
+            name, fields.get(name), "rotary, none or another that changes no score; no norm of queries and keys"
+        )
     return found.replace(kv_heads=fields.divided("n_kv_heads", kv_heads, "the 2 maps of differential attention", 2))

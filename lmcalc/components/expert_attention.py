@@ -6,7 +6,7 @@ from .router import Router
 
 
 class HeadExperts(Component):
-    """E projections to K query heads and back, of which a token uses A (Zhang et al. 2022; JetMoE: Shen et al. 2024)."""
+    """E projections to K query heads and back; a token uses A of them (Zhang et al. 2022; Shen et al. 2024, JetMoE)."""
 
     d_model: int
     experts: int
@@ -26,7 +26,7 @@ class HeadExperts(Component):
         return {"E": self.per_token}
 
     def forward(self, ops, p, x, index, gates=None):
-        """Queries (BTAKH) of x (BTD); with gates (BTA) the way back: the gated sum over experts of x (BTAKH), and a bias."""
+        """Queries (BTAKH) of x (BTD); with gates (BTA) the way back: x (BTAKH) projected and summed over experts."""
         if gates is None:
             return ops.routed("BTD,EDKH->BTAKH", x, p.q, index, self.experts)
         out = ops.routed("BTAKH,EKHD->BTAD", x, p.out, index, self.experts)
@@ -61,8 +61,15 @@ class ExpertAttention(Attention):
 def expert_attention(fields):
     """The mixture of attention heads that a card describes."""
     experts, used = fields["attention_experts"], fields["experts_per_token"]
-    for name, without in (("attention_softcap", None), ("attention_sinks", False), ("attention_gate", False), ("qk_norm", "none"),
-                          ("v_head_dim", None), ("v_from_k", False), ("attention_bias", "none")):  # fmt: skip
+    for name, without in (
+        ("attention_softcap", None),
+        ("attention_sinks", False),
+        ("attention_gate", False),
+        ("qk_norm", "none"),
+        ("v_head_dim", None),
+        ("v_from_k", False),
+        ("attention_bias", "none"),
+    ):
         if fields.get(name, without) != without:
             fields.refuse(name, fields.get(name), f"{without or 'none'} with attention_experts")
     found = softmax_attention(fields, kind=ExpertAttention)

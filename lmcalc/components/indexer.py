@@ -65,6 +65,8 @@ def indexer(fields, q_latent, rotary):
         if shared:
             fields.refuse("index_shared", True, "false without index_topk")
         return None
+    if shared and fields.name is None:
+        fields.refuse("index_shared", True, "only in layers behind one with an indexer")
     if shared:
         return SharedIndex(topk)
     if q_latent is None:
@@ -80,3 +82,13 @@ def indexer(fields, q_latent, rotary):
         rotary = rotary.replace(interleaved=layout == "interleaved")
     norm = LayerNorm(head_dim, fields.get("latent_norm_eps", fields.get("norm_eps", 1e-5)), "j")
     return Indexer(fields["d_model"], q_latent, fields["index_heads"], head_dim, topk, norm, rotary)
+
+
+def refuse_gaps(fields, every):
+    """Refuse an order of layers in which one would use what no layer before it has chosen."""
+    for name in dict.fromkeys(every):
+        layer = fields.kind(name, fields.get("kinds")[name])
+        if layer.get("index_topk") is not None and not layer.get("index_shared", False):
+            return
+        if layer.get("index_shared", False):
+            fields.refuse(f"kinds.{name}.index_shared", True, "only in layers behind one with an indexer")

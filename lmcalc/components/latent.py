@@ -8,18 +8,18 @@ from .base import Component
 
 
 class LatentAttention(Component):
-    """Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, sec. 2.1): N heads whose keys and values come from C numbers.
+    """Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, sec. 2.1): N heads made from a latent of C numbers.
 
-    A key is H numbers from the latent and Z turned ones that all heads share; a value is U numbers. The cache holds latent
-    (normed) and turned key: C + Z a token. There are two ways from there, with the same result:
+    A key is H numbers from the latent and Z turned ones that all heads share; a value is U numbers. The cache holds
+    latent (normed) and turned key: C + Z a token. There are two ways from there, with the same result:
 
-    expanded: keys and values of all heads are made from the latents of all S tokens, at decode of the whole context again.
-    absorbed: queries go through `k_up` to the latents, which are keys and values themselves; `v_up` comes last (appendix
-    C: k_up is absorbed into the queries, v_up into the output).
+    expanded: keys and values of all heads are made from the latents of all S tokens, at decode of the whole context.
+    absorbed: queries go through `k_up` to the latents, which are keys and values themselves; `v_up` comes last
+    (appendix C: k_up is absorbed into the queries, v_up into the output).
 
-    q_latent: queries come from Q numbers, too, or None. bias: on the way down ("qkv"), of the output, or both. q_scale,
-    kv_scale: factors on the normed latents (LongCat). rotary: None where positions do not enter (Kimi Linear). indexer: what
-    chooses the keys (see indexer.py).
+    q_latent: queries come from Q numbers, too, or None. bias: on the way down ("qkv"), of the output ("out"), or both
+    ("all"). q_scale, kv_scale: factors on the normed latents (LongCat). rotary: None where positions do not enter (Kimi
+    Linear). indexer: what chooses the keys (see indexer.py).
     """
 
     d_model: int
@@ -139,7 +139,7 @@ def latent(fields):
 
 
 def score_scale(fields, rotary, size):
-    """The factor on scores: 1/sqrt(size), times (0.1 mscale_all_dim ln(factor) + 1)**2 under a rope_scaling that has it.
+    """The factor on scores: None for 1/sqrt(size); under yarn (0.1 mscale_all_dim ln(factor) + 1)**2 times that.
 
     Source: DeepSeek-V3, inference/model.py, `MLA.softmax_scale`.
     """

@@ -1,4 +1,4 @@
-"""Per-layer embeddings: a narrow embedding of the token for each layer, beside the one of the model (Gemma 3n, Gemma 4)."""
+"""Per-layer embeddings: a narrow embedding of the token for each layer, beside the model's (Gemma 3n, Gemma 4)."""
 
 from . import norm
 from .base import Component
@@ -7,10 +7,10 @@ from .feed_forward import KINDS
 
 
 class PerLayerEmbedding(Component):
-    """The embeddings of all L layers (BTLe): ((norm(x W / sqrt(D)) + row sqrt(e)) / sqrt(2).
+    """The embeddings of all L layers (BTLe): (norm(x W / sqrt(D)) + row sqrt(e)) / sqrt(2).
 
-    x: the token's own embedding. rows: the table's; a token beyond them has row 0. It is meant to be kept in slower memory:
-    a token reads L e numbers of it.
+    x: the token's own embedding. rows: the table's; a token beyond them has row 0. It is meant to be kept in slower
+    memory: a token reads L e numbers of it.
     """
 
     d_model: int
@@ -73,7 +73,7 @@ class PerLayerBlock(SerialBlock):
         made = None if self.per_layer is None else p.per_layer(x, per_layer)
         with ops.fused("per_layer_residual"):
             x = x if made is None else ops.add(x, made)
-            return ops.multiply(x, getattr(p, "layer_scale")) if self.layer_scale else x
+            return ops.multiply(x, p.layer_scale) if self.layer_scale else x
 
 
 def per_layer_embedding(fields):

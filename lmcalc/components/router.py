@@ -101,6 +101,10 @@ def router(fields, choices):
         fields.refuse("router_eps", fields["router_eps"], "none, since router_normalized is not true")
     given = (fields["d_model"], choices, used, kind, bias, normalized, fields.get("router_eps"))
     given += (fields.get("router_scale"), _groups(fields, choices, used))
+    if fields.get("expert_capacity") is not None:
+        from .capacity import limited
+
+        return limited(fields, (SparseMixer if kind == "sparsemixer" else Router)(*given))
     if kind != "sparsemixer":
         return Router(*given)
     if isinstance(used, int) and used != 2:

@@ -4,7 +4,7 @@ from .feed_forward import GatedFeedForward
 
 
 class ScaledFeedForward(GatedFeedForward):
-    """out down(activation(in gate(x)) * up(x)): multipliers of maximal update parametrization (Falcon-H1 2025, sec. 3)."""
+    """out down(activation(in gate(x)) * up(x)): multipliers of muP (Falcon-H1 2025, sec. 3)."""
 
     gate_scale: float = 1.0
     out_scale: float = 1.0

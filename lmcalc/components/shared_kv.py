@@ -6,7 +6,7 @@ from .attention import Attention, softmax_attention
 class SharedAttention(Attention):
     """Queries over the cache of the last layer of the kind `source` before this one (Gemma 3n, Gemma 4).
 
-    No key or value weights and no cache of its own: that layer's is read again. Cross-layer attention (Brandon et al. 2024).
+    No key or value weights and no cache of its own: that layer's is read again (Brandon et al. 2024, sec. 3).
     """
 
     source: str = None

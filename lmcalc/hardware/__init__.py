@@ -19,6 +19,17 @@ TOP = ("name", "aliases", "vendor", "title", "kind", "grade", "source", "notes",
        "power")  # fmt: skip
 
 
+MEMORY = ("marketed_GB", "usable_GiB", "kind", "bandwidth_GBps", "last_level_cache_MB", "last_level_cache_GBps", "sram_per_core_KB", "cores")
+DENSE = "allowed: dense peaks alone, as [peak] DTYPE = TFLOP/s; what datasheets print with sparsity is twice as high"
+# what a machine can have, in base units, and under which names a figure in another unit may have been meant
+PLAUSIBLE = {
+    "peak": (1e9, 1e18, "FLOP/s", {"FLOP/s": 1, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}),
+    "bandwidth": (1e9, 1e17, "bytes/s", {"bytes/s": 1, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}),
+    "memory": (1e8, 1e13, "bytes", {"bytes": 1, "MB": 1e6, "GB": 1e9, "TB": 1e12}),
+}
+USUAL = {"peak": 1e13, "bandwidth": 1e10, "memory": 1e9}  # the least that most machines have
+
+
 class Machine(Frozen):
     """One machine: `peak` and `vector` are {dtype: FLOP/s} of matrix and vector units, dense, `memory` usable bytes,
     `bandwidth` bytes/s.
@@ -81,16 +92,24 @@ def machines():
 def checked(card, where):
     """A machine's file as a Machine; InputError names the file, key and value of what cannot be."""
     for key in card:
+        if key == "sparse":
+            raise InputError(f"{where}: sparse = {card[key]!r}; {DENSE}")
         if key not in TOP:
             raise InputError(f"{where}: {unknown('key', key, TOP)}")
     peaks = {}
     for table in ("peak", "vector"):
         peaks[table] = {}
         for dtype, tera in _table(card, table, where).items():
+            if dtype.split("_")[0] == "sparse" or dtype.endswith("_sparse"):
+                raise InputError(f"{where}: {table}.{dtype} = {tera!r}; {DENSE}")
             if dtype not in PEAKS:
                 raise InputError(f"{where}: {table}.{dtype} = {tera!r}; allowed: " + ", ".join(PEAKS))
             peaks[table][dtype] = _scaled(tera, "e12", f"{where}: {table}.{dtype}")
+            plausible(f"{where}: {table}.{dtype}", peaks[table][dtype], "peak", "e12")
     memory = _table(card, "memory", where)
+    for key in memory:
+        if key not in MEMORY:
+            raise InputError(f"{where}: memory.{key} = {memory[key]!r}: unknown key; allowed: {', '.join(MEMORY)}")
     if "usable_GiB" in memory:
         usable = int(_scaled(memory["usable_GiB"], "", f"{where}: memory.usable_GiB") * 2**30)
     elif "marketed_GB" in memory:
@@ -98,8 +117,56 @@ def checked(card, where):
     else:
         usable = None  # a CPU: as much as is plugged in
     bandwidth = _scaled(memory.get("bandwidth_GBps"), "e9", f"{where}: memory.bandwidth_GBps")
+    plausible(f"{where}: memory.bandwidth_GBps", bandwidth, "bandwidth", "e9")
+    if usable is not None:
+        key = "usable_GiB" if "usable_GiB" in memory else "marketed_GB"
+        plausible(f"{where}: memory.{key}", usable, "memory", 2**30 if key == "usable_GiB" else "e9")
+        if key == "usable_GiB" and "marketed_GB" in memory:
+            _scaled(memory["marketed_GB"], "e9", f"{where}: memory.marketed_GB")
+    if memory.get("usable_GiB", 0) > memory.get("marketed_GB", math.inf):
+        raise InputError(f"{where}: memory.usable_GiB = {memory['usable_GiB']!r} of marketed_GB = {memory['marketed_GB']!r}; allowed: what a "
+                         f"program can use, in GiB (2**30 bytes): {memory['usable_GiB']!r} GB are {memory['usable_GiB'] * 1e9 / 2**30:.4g} GiB")  # fmt: skip
+    _in_proportion(peaks, bandwidth, where)
+    if os.path.dirname(os.path.abspath(where)) != FOLDER:
+        _not_sparse(card, peaks["peak"], where)
     name = card.get("name", os.path.basename(where)[:-5])
     return Machine(name, peaks["peak"], peaks["vector"], usable, bandwidth, card)
+
+
+def plausible(where, value, kind, unit=1):
+    """Refuse a figure (in base units; written in multiples of `unit`) that no machine has: its unit was mistaken."""
+    least, most, base, units = PLAUSIBLE[kind]
+    if least <= value <= most:
+        return
+    factor = float(f"1{unit}") if isinstance(unit, str) else unit
+    given = value / factor
+    name = {1: base, 2**30: "GiB"}.get(factor) or next(each for each, size in units.items() if size == factor)
+    text = f"{where} = {given:.6g} {name}; allowed: {name} from {least / factor:.3g} to {most / factor:.3g}"
+    meant = [(each, given * size) for each, size in units.items() if each != name and USUAL[kind] <= given * size <= most]
+    if meant:
+        text += f"; {given:.6g} looks like {meant[0][0]}, which is {meant[0][1] / factor:.6g}" + (f" {name}" if factor != 1 else "")
+    raise InputError(text)
+
+
+def _in_proportion(peaks, bandwidth, where):
+    """Refuse units that do not go together: no machine computes less than 1 FLOP a byte that it reads, or over 10,000."""
+    fastest = max(((rate, f"{table}.{dtype}") for table, rates in peaks.items() for dtype, rate in rates.items()), default=None)
+    if fastest is not None and not 1 <= fastest[0] / bandwidth <= 10_000:
+        raise InputError(f"{where}: memory.bandwidth_GBps = {bandwidth / 1e9:.6g} with {fastest[1]} = {fastest[0] / 1e12:.6g}: "
+                         f"{fastest[0] / bandwidth:.3g} FLOP a byte; allowed: 1 to 10,000, with bandwidth in GB/s (1e9 bytes/s) and peaks in "
+                         "TFLOP/s (1e12 FLOP/s)")  # fmt: skip
+
+
+def _not_sparse(card, peak, where):
+    """Refuse peaks that are twice those of the catalogue's machine of the same name: they count zeros."""
+    names = {*catalogue.names(FOLDER), *catalogue.aliases(FOLDER)}
+    for name in (card.get("name"), os.path.basename(where)[:-5]):
+        if isinstance(name, str) and name.lower() in names:
+            known = machine(name.lower()).peak
+            for dtype, rate in peak.items():
+                if dtype in known and abs(rate / (2 * known[dtype]) - 1) < 1e-3:
+                    raise InputError(f"{where}: peak.{dtype} = {rate / 1e12:.6g} is twice the {known[dtype] / 1e12:.6g} TFLOP/s of "
+                                     f"{machine(name.lower()).name}: a peak with sparsity; {DENSE}")  # fmt: skip
 
 
 def _table(card, key, where):

@@ -61,7 +61,9 @@ def read(path):
                                 config if os.path.isfile(config) else None)  # fmt: skip
     if not os.path.exists(path):
         raise InputError(f"{path}: no such file or folder")
-    raise InputError(f"{path}: allowed: a folder, or a file that ends in .safetensors, .safetensors.index.json or .gguf")
+    raise InputError(
+        f"{path}: allowed: a folder, or a file that ends in .safetensors, .safetensors.index.json or .gguf"
+    )
 
 
 def _folder(folder):
@@ -75,12 +77,15 @@ def _folder(folder):
         if len(first) == 1:
             return gguf.read(os.path.join(folder, first[0]))
         allowed = "one model in .safetensors files or in a .gguf file"
-        raise InputError(f"{folder}: " + (f"holds {', '.join(found)}" if found else "no checkpoint in it") + f"; allowed: {allowed}")
+        raise InputError(
+            f"{folder}: " + (f"holds {', '.join(found)}" if found else "no checkpoint in it") + f"; allowed: {allowed}"
+        )
     names = None if safetensors.INDEX in there else [name for name in there if name.endswith(".safetensors")]
     if names is not None and len(names) > 1:
         if "model.safetensors" not in names:
             raise InputError(
-                f"{folder}: {len(names)} files and no {safetensors.INDEX}; allowed: one .safetensors file, or an index beside them"
+                f"{folder}: {len(names)} files and no {safetensors.INDEX}; "
+                "allowed: one .safetensors file, or an index beside them"
             )
         names = ["model.safetensors"]
     return safetensors.read(folder, lambda name: File(os.path.join(folder, name)), names, config)

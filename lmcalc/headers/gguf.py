@@ -1,11 +1,12 @@
 """Headers of GGUF files: metadata, then the table of tensors (ggml's docs/gguf.md). Long arrays are skipped, not kept.
 
-The `gguf` package maps a file, makes an object of every token of the vocabulary, and trusts the counts that it finds; this
-reader keeps to the header, and holds each count against the bytes that are left.
+The `gguf` package maps a file, makes an object of every token of the vocabulary, and trusts the counts that it finds;
+this reader keeps to the header, and holds each count against the bytes that are left.
 """
 
 import re
 import struct
+from itertools import pairwise
 
 from ..errors import InputError
 from ..record import Frozen
@@ -55,7 +56,10 @@ def read(path):
             found, values = header(file)
         there = values.get("split.count", 1), values.get("split.no", 0)
         if there != (len(parts), number) and (len(parts) > 1 or there[0] != 1):
-            raise InputError(f"{part}: says it is part {there[1]} of {there[0]}; its name says {number} of {len(parts)}, counted from 0")
+            raise InputError(
+                f"{part}: says it is part {there[1]} of {there[0]}; "
+                f"its name says {number} of {len(parts)}, counted from 0"
+            )
         files[part] = file.size
         metadata = values | metadata
         for tensor in found:
@@ -117,18 +121,23 @@ def _held(source, rows, start, alignment):
             raise InputError(f"{where}: occurs twice")
         names.add(name)
         if code not in TYPES:
-            raise InputError(f"{where}: type {code}; allowed: " + ", ".join(f"{each} ({TYPES[each][0]})" for each in TYPES))
+            raise InputError(
+                f"{where}: type {code}; allowed: " + ", ".join(f"{each} ({TYPES[each][0]})" for each in TYPES)
+            )
         dtype, values, size = TYPES[code]
         tensor = Tensor(name, dtype, shape, 0, source.name)
         if (shape[-1] if shape else 1) % values:
             raise InputError(f"{where}: rows of {shape[-1]} values; {dtype} needs a multiple of {values}")
         tensor = tensor._replace(size=tensor.elements // values * size)
         if offset % alignment or offset + tensor.size > room:
-            raise InputError(f"{where}: {dtype} of shape {list(shape)} at byte {offset:,} does not lie within the {room:,} bytes of data, on a multiple of {alignment}: the file is cut off or its header lies")
+            raise InputError(
+                f"{where}: {dtype} of shape {list(shape)} at byte {offset:,} does not lie within the "
+                f"{room:,} bytes of data, on a multiple of {alignment}: the file is cut off or its header lies"
+            )
         found.append(tensor)
         ranges.append((offset, offset + tensor.size, name))
     ranges.sort()
-    for (_, stop, one), (begin, _, other) in zip(ranges, ranges[1:]):
+    for (_, stop, one), (begin, _, other) in pairwise(ranges):
         if begin < stop:
             raise InputError(f"{source.name}: the tensors {one} and {other} overlap")
     return found
@@ -154,7 +163,9 @@ class Cursor:
 
     def _beyond(self, needed):
         if needed > self.source.size:
-            raise InputError(f"{self.source.name}: ends after {self.source.size:,} bytes, within its header: it is cut off")
+            raise InputError(
+                f"{self.source.name}: ends after {self.source.size:,} bytes, within its header: it is cut off"
+            )
         raise InputError(f"{self.source.name}: a header of more than {MOST:,} bytes")
 
     def number(self, letter):
@@ -167,7 +178,10 @@ class Cursor:
         if count > most:
             raise InputError(f"{self.source.name}: {count:,} {what}; allowed: up to {most:,}")
         if count * least > self.source.size - self.at:
-            raise InputError(f"{self.source.name}: {count:,} {what} do not fit the {self.source.size - self.at:,} bytes that are left")
+            raise InputError(
+                f"{self.source.name}: {count:,} {what} do not fit the "
+                f"{self.source.size - self.at:,} bytes that are left"
+            )
 
     def text(self, most=None):
         """The next text."""
@@ -184,7 +198,7 @@ class Cursor:
         self.at += count
 
     def value(self, kind):
-        """The next metadata value of a kind. Arrays in arrays, which the format allows and nobody writes, are refused."""
+        """The next metadata value of a kind. Arrays in arrays, which nobody writes, are refused."""
         if kind in SCALARS:
             return self.number(SCALARS[kind])
         if kind == TEXT:

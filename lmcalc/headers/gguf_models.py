@@ -83,14 +83,16 @@ KEYS = {
     "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
     "attention.scale": "attention_multiplier",
 }  # fmt: skip
-GPT2 = {"num_hidden_layers": "n_layer", "max_position_embeddings": "n_positions", "hidden_size": "n_embd", "intermediate_size": "n_inner",
-        "num_attention_heads": "n_head", "layer_norm_eps": "layer_norm_epsilon", "num_key_value_heads": None}  # fmt: skip
+GPT2 = {"num_hidden_layers": "n_layer", "max_position_embeddings": "n_positions", "hidden_size": "n_embd",
+        "intermediate_size": "n_inner", "num_attention_heads": "n_head",
+        "layer_norm_eps": "layer_norm_epsilon", "num_key_value_heads": None}  # fmt: skip
 RENAMED = {"gpt2": GPT2, "mixtral": {"num_experts": "num_local_experts", "moe_intermediate_size": None},
            "starcoder2": {"layer_norm_eps": "norm_epsilon"}}  # fmt: skip
 NEEDED = ("block_count", "embedding_length", "feed_forward_length", "attention.head_count")
 # keys that say nothing about costs, by how they start
-IRRELEVANT = ("general.", "tokenizer.", "quantize.", "split.", "rope.dimension_count", "rope.scaling", "attention.value_length",
-              "vocab_size", "attention.causal", "rope.freq_base_swa", "attention.key_length_swa", "attention.value_length_swa")  # fmt: skip
+IRRELEVANT = ("general.", "tokenizer.", "quantize.", "split.", "rope.dimension_count", "rope.scaling",
+              "attention.value_length", "vocab_size", "attention.causal", "rope.freq_base_swa",
+              "attention.key_length_swa")  # fmt: skip
 
 
 def load(path, changes=None):
@@ -117,7 +119,9 @@ def model(header, changes=None):
     for tensor in header.tensors.values():
         kinds[tensor.dtype] = kinds.get(tensor.dtype, 0) + tensor.size
     text = ", ".join(f"{dtype} {size:,} bytes" for dtype, size in sorted(kinds.items(), key=lambda item: -item[1]))
-    original = made if not changes else build(translate(config, header.path)[0], name, header.path, family, (), header.path)
+    original = (
+        made if not changes else build(translate(config, header.path)[0], name, header.path, family, (), header.path)
+    )
     return stored(made, text, Bits(_bits(header, original)))
 
 
@@ -165,7 +169,9 @@ def _config(header):
     architecture = metadata.get("general.architecture")
     if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
         near = closest(architecture, ARCHITECTURES) or sorted(ARCHITECTURES)
-        raise InputError(f"{where}: general.architecture = {str(architecture)[:80]!r} is not known; closest: " + ", ".join(near))
+        raise InputError(
+            f"{where}: general.architecture = {str(architecture)[:80]!r} is not known; closest: " + ", ".join(near)
+        )
     model_type, extra = ARCHITECTURES[architecture]
     if model_type == "llama" and metadata.get("llama.expert_count"):
         model_type = "mixtral"

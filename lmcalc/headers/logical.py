@@ -1,7 +1,7 @@
 """Stored tensors to the weights that they stand for: packed values, and the scales and zero points that go with them.
 
-A stored tensor of a quantised checkpoint is no weight of the model: 4-bit values lie eight to an integer, and scales are
-no parameters at all. Which is which shows in names and types alone (see packing.py for the layouts).
+A stored tensor of a quantised checkpoint is no weight of the model: 4-bit values lie eight to an integer, and scales
+are no parameters at all. Which is which shows in names and types alone (see packing.py for the layouts).
 """
 
 from ..record import Frozen
@@ -12,13 +12,16 @@ from .gguf import BLOCKS
 ENDINGS = {
     ".qweight": (".weight", True), ".weight_packed": (".weight", True), "_blocks": ("", True),
     ".weight_scale_inv": (".weight", False), ".weight_scale_2": (".weight", False), ".weight_scale": (".weight", False),
-    ".weight_global_scale": (".weight", False), ".weight_zero_point": (".weight", False), ".weight_shape": (".weight", False),
+    ".weight_global_scale": (".weight", False), ".weight_zero_point": (".weight", False),
+    ".weight_shape": (".weight", False),
     ".weight_g_idx": (".weight", False), ".input_global_scale": (".weight", False), ".input_scale": (".weight", False),
     ".input_zero_point": (".weight", False), ".output_scale": (".weight", False), ".scale": (".weight", False),
-    ".qzeros": (".weight", False), ".scales": (".weight", False), ".g_idx": (".weight", False), ".biases": (".weight", False),
+    ".qzeros": (".weight", False), ".scales": (".weight", False), ".g_idx": (".weight", False),
+    ".biases": (".weight", False),
     ".weight.absmax": (".weight", False), ".weight.quant_map": (".weight", False),
     ".weight.nested_absmax": (".weight", False), ".weight.nested_quant_map": (".weight", False),
-    ".weight.quant_state.bitsandbytes__nf4": (".weight", False), ".weight.quant_state.bitsandbytes__fp4": (".weight", False),
+    ".weight.quant_state.bitsandbytes__nf4": (".weight", False),
+    ".weight.quant_state.bitsandbytes__fp4": (".weight", False),
     ".SCB": (".weight", False), ".weight_format": (".weight", False),
     "_scale_inv": ("", False), "_scales": ("", False), "_scale": ("", False),
 }  # fmt: skip
@@ -28,8 +31,8 @@ NARROW = ("U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F4", 
 class Weight(Frozen):
     """A weight as a model knows it, and what is stored for it.
 
-    shape: None where the file does not say (bitsandbytes flattens it). layout: of packing.py, "" where it is stored as it
-    is. values: the tensor that holds it; sides: {ending: tensor} of scales and the like. bits: of a value.
+    shape: None where the file does not say (bitsandbytes flattens it). layout: of packing.py, "" where it is stored
+    as it is. values: the tensor that holds it; sides: {ending: tensor} of scales and the like. bits: of a value.
     """
 
     name: str
@@ -60,15 +63,16 @@ def weights(tensors, bits=None):
     """
     groups, values, orphans = {}, {}, []
     for name, tensor in tensors.items():
-        base, holds, ending = _base(name)
+        base, holds, _ = _base(name)
         if holds:
             values[base] = tensor
+    packed = set(values)
     for name, tensor in tensors.items():
         base, holds, ending = _base(name)
         if holds:
             continue
         whole = tensors.get(base)
-        if ending and (base in values or (whole is not None and whole.dtype in NARROW)):
+        if ending and (base in packed or (whole is not None and whole.dtype in NARROW)):
             groups.setdefault(base, {})[ending] = tensor
         elif ending and ending.startswith((".q", ".weight", ".g_idx", ".SCB")):
             orphans.append(name)

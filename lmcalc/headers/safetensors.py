@@ -1,4 +1,4 @@
-"""Headers of safetensors files: 8 bytes of length, JSON, then the tensors (github.com/huggingface/safetensors, "Format").
+"""Headers of safetensors files: 8 bytes of length, JSON, the tensors (github.com/huggingface/safetensors, "Format").
 
 The package of that name opens local files only and reads no header by ranges; what it refuses is refused here, too.
 """
@@ -17,7 +17,7 @@ MOST_NAME, MOST_AXES = 1024, 16
 
 
 def read(path, source, names=None, config=None):
-    """The Header of a checkpoint; source(name) opens one of its files. names: of its files, or None: as its index says."""
+    """The Header of a checkpoint; source(name) opens one of its files. names: of these, or None: as its index says."""
     index = None
     if names is None:
         with source(INDEX) as file:
@@ -33,7 +33,9 @@ def read(path, source, names=None, config=None):
             if tensor.name in tensors:
                 raise InputError(f"{file.name}: the tensor {tensor.name} is in {tensors[tensor.name].file} as well")
             tensors[tensor.name] = tensor._replace(file=name)
-    return Header(path=path, kind="safetensors", tensors=tensors, files=files, metadata=metadata, config=config, index=index)
+    return Header(
+        path=path, kind="safetensors", tensors=tensors, files=files, metadata=metadata, config=config, index=index
+    )
 
 
 def listed(source):
@@ -47,7 +49,9 @@ def listed(source):
     names = set(table.values())
     for name in sorted(names):
         if not name.endswith(".safetensors") or "/" in name or "\\" in name or not name.isprintable():
-            raise InputError(f"{source.name}: weight_map names {name[:200]!r}; allowed: names of .safetensors files beside it")
+            raise InputError(
+                f"{source.name}: weight_map names {name[:200]!r}; allowed: names of .safetensors files beside it"
+            )
     if len(names) > MOST_FILES:
         raise InputError(f"{source.name}: {len(names):,} files; allowed: up to {MOST_FILES:,}")
     return table
@@ -59,7 +63,9 @@ def header(source):
         raise InputError(f"{source.name}: {source.size} bytes are no safetensors file: it is cut off")
     length = int.from_bytes(source.read(0, 8), "little")
     if length > MOST:
-        raise InputError(f"{source.name}: a header of {length:,} bytes; allowed: up to {MOST:,} (is it a safetensors file?)")
+        raise InputError(
+            f"{source.name}: a header of {length:,} bytes; allowed: up to {MOST:,} (is it a safetensors file?)"
+        )
     room = source.size - 8 - length
     if room < 0:
         raise InputError(f"{source.name}: ends after {source.size:,} bytes, within its header: it is cut off")
@@ -76,7 +82,11 @@ def header(source):
     reached = 0
     for start, stop, name in ranges:
         if start != reached:
-            how = "overlaps the tensor before it" if start < reached else f"leaves bytes {reached:,} to {start:,} to no tensor"
+            how = (
+                "overlaps the tensor before it"
+                if start < reached
+                else f"leaves bytes {reached:,} to {start:,} to no tensor"
+            )
             raise InputError(f"{source.name}: the tensor {name} starts at byte {start:,} and {how}")
         reached = stop
     if reached != room:
@@ -87,7 +97,9 @@ def header(source):
 def _tensor(name, row, room, where):
     """(Tensor, its first byte)."""
     if len(name) > MOST_NAME or not name.isprintable():
-        raise InputError(f"{where}: a tensor is called {name[:40]!r}...; allowed: up to {MOST_NAME} printable characters")
+        raise InputError(
+            f"{where}: a tensor is called {name[:40]!r}...; allowed: up to {MOST_NAME} printable characters"
+        )
     row = row if isinstance(row, dict) else {}
     dtype, shape, offsets = row.get("dtype"), row.get("shape"), row.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in BITS:
@@ -95,13 +107,20 @@ def _tensor(name, row, room, where):
     if not _sizes(shape) or len(shape) > MOST_AXES:
         raise InputError(f"{where}: {name}: shape = {str(shape)[:80]}; allowed: up to {MOST_AXES} sizes of at least 0")
     if not _sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise InputError(f"{where}: {name}: data_offsets = {str(offsets)[:80]}; allowed: first byte and byte behind the last")
+        raise InputError(
+            f"{where}: {name}: data_offsets = {str(offsets)[:80]}; allowed: first byte and byte behind the last"
+        )
     start, stop = offsets
     if stop > room:
-        raise InputError(f"{where}: {name}: data_offsets = [{start}, {stop}] lie beyond the {room:,} bytes of data: the file is cut off or its header lies")
+        raise InputError(
+            f"{where}: {name}: data_offsets = [{start}, {stop}] lie beyond the {room:,} bytes of data: "
+            "the file is cut off or its header lies"
+        )
     made = Tensor(name, dtype, tuple(shape), stop - start, where)
     if made.elements * BITS[dtype] != 8 * made.size:
-        raise InputError(f"{where}: {name}: {dtype} of shape {shape} has no {made.size:,} bytes, which its data_offsets give")
+        raise InputError(
+            f"{where}: {name}: {dtype} of shape {shape} has no {made.size:,} bytes, which its data_offsets give"
+        )
     return made, start
 
 

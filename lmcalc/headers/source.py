@@ -22,7 +22,9 @@ class File:
 
     def read(self, start, count):
         if start + count > self.size:
-            raise InputError(f"{self.name}: ends after {self.size:,} bytes, {start + count:,} are needed: it is cut off")
+            raise InputError(
+                f"{self.name}: ends after {self.size:,} bytes, {start + count:,} are needed: it is cut off"
+            )
         try:
             self._file.seek(start)
             found = self._file.read(count)

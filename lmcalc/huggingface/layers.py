@@ -114,6 +114,8 @@ def rotary(c, found, layer_type=None, base_key=None):
         new = new.inside(layer_type) if layer_type in new.data else new if "rope_type" in new.data else None
     elif new is not None and "full_attention" in new.data:  # one table for each type in a model whose layers are alike
         new = new.inside("full_attention")
+    if old is not None and new is not None:
+        new.skip(*new.data)  # both are given: the older one holds
     if layer_type == "sliding_attention":
         table = new
     else:
@@ -125,7 +127,8 @@ def _rotary(c, table, found, base_key, layer_type):
     get = (lambda kind, *keys: None) if table is None else table.get
     base_keys = BASE_KEYS if base_key is None else (base_key,) if isinstance(base_key, str) else base_key
     base = get("positive", "rope_theta") or c.get("positive", *base_keys)
-    part = get("positive", "partial_rotary_factor") or c.get("positive", *PART_KEYS) or 1.0
+    part = c.get("positive", *PART_KEYS)
+    part = get("positive", "partial_rotary_factor") or part or 1.0
     head_dim = found["head_dim"]
     size = c.get("size", "rotary_dim") or int(head_dim * part)
     if table is not None:

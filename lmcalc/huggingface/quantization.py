@@ -1,7 +1,8 @@
 """quantization_config of a config.json: which weights are packed, how, and so how many bytes they have.
 
-Read from transformers' quantizers, vLLM's readers of the same keys, and the checkpoints' own configs. A matrix is packed
-unless the config leaves its module out; embeddings, heads, routers, norms and biases are not, unless a method says so.
+Read from transformers' quantizers, vLLM's readers of the same keys, and the checkpoints' own configs. A matrix is
+packed unless the config leaves its module out; embeddings, heads, routers, norms and biases are not, unless a method
+says so.
 """
 
 import functools
@@ -26,8 +27,8 @@ MOST_REPEATS = 4
 class Scheme(Frozen):
     """Which matrix is packed how. groups: (targets, Packing) in order, targets being names, patterns, or "Linear".
 
-    skip: modules left as they are. head, tables: whether output heads and embeddings are packed, too. experts: nothing but
-    experts is. rest: the type of everything else.
+    skip: modules left as they are. head, tables: whether output heads and embeddings are packed, too. experts: nothing
+    but experts is. rest: the type of everything else.
     """
 
     groups: tuple
@@ -40,11 +41,10 @@ class Scheme(Frozen):
     def packing(self, module, part, spec, size_of):
         """The Packing of a weight, or None."""
         _, outputs, inputs = matrix_sizes(spec, size_of)
-        if part == "token_embedding" and self.tables:
-            pass
-        elif not inputs or outputs == 1 or part in NEVER or (part == "lm_head" and not self.head):
+        table = part == "token_embedding" and self.tables
+        if not table and (not inputs or outputs == 1 or part in NEVER or (part == "lm_head" and not self.head)):
             return None
-        elif (self.experts and part != "moe_experts") or _compiled(self.skip)(module):
+        if (self.experts and part != "moe_experts") or _compiled(self.skip)(module):
             return None
         for targets, packing in self.groups:
             if "Linear" in targets or _compiled(targets)(module):
@@ -121,12 +121,13 @@ def described(found):
 # Methods: a Config in, a Scheme out, or None where it is not known what the files look like --------------------------
 
 IRRELEVANT = """
-activation_scheme actorder amp batch_size block_name_to_quantize bnb_4bit_compute_dtype bnb_4bit_quant_storage cache_block_outputs
-checkpoint_format damp_percent damp_auto_increment dataset desc_act dequantize exllama_config fmt format fuse_max_seq_len
-global_compression_ratio is_marlin_format iters kv_cache_quant_method llm_int8_enable_fp32_cpu_offload llm_int8_has_fp16_weight
-llm_int8_threshold lr max_input_length meta model_file_base_name model_name_or_path model_seqlen module_name_preceding_first_block
-modules_to_fuse nsamples pack_dtype pad_token_id quantizer scale_fmt scheme seqlen sparsity_config static_groups sym
-tokenizer transform_config true_sequential use_cuda_fp16 use_exllama use_external_rmsnorm weight_fmt _load_in_4bit _load_in_8bit
+_load_in_4bit _load_in_8bit activation_scheme actorder amp batch_size block_name_to_quantize bnb_4bit_compute_dtype
+bnb_4bit_quant_storage cache_block_outputs checkpoint_format damp_auto_increment damp_percent dataset dequantize
+desc_act exllama_config fmt format fuse_max_seq_len global_compression_ratio is_marlin_format iters
+kv_cache_quant_method llm_int8_enable_fp32_cpu_offload llm_int8_has_fp16_weight llm_int8_threshold lr max_input_length
+meta model_file_base_name model_name_or_path model_seqlen module_name_preceding_first_block modules_to_fuse nsamples
+pack_dtype pad_token_id quantizer scale_fmt scheme seqlen sparsity_config static_groups sym tokenizer transform_config
+true_sequential use_cuda_fp16 use_exllama use_external_rmsnorm weight_fmt
 """.split()
 
 
@@ -179,8 +180,11 @@ def _gptq(c):
 
 
 def _awq(c):
-    packing = Packing("awq", _whole(c, (4,), "bits", "w_bit", default=4), _whole(c, GROUPS, "group_size", "q_group_size", default=128),
-                      zeros=True, scale="F16")  # fmt: skip
+    bits, group = (
+        _whole(c, (4,), "bits", "w_bit", default=4),
+        _whole(c, GROUPS, "group_size", "q_group_size", default=128),
+    )
+    packing = Packing("awq", bits, group, zeros=True, scale="F16")
     c.skip("zero_point")
     return Scheme(((("Linear",), packing),), _list(c, "modules_to_not_convert"))
 
@@ -335,8 +339,8 @@ METHODS = {
 def _compiled(patterns):
     """A function that says whether a module is named: "re:" and a regular expression, or a run of its name's parts.
 
-    "mlp.gate" is in model.layers.3.mlp.gate, not in model.layers.3.mlp.gate_proj; * stands for anything within a part, and
-    where it is a part, for one. Multimodal models call the text part language_model, ours do without.
+    "mlp.gate" is in model.layers.3.mlp.gate, not in model.layers.3.mlp.gate_proj; * stands for anything within a
+    part, and where it is a part, for one. Multimodal models call the text part language_model, ours do without.
     """
     from fnmatch import fnmatchcase
 

@@ -11,9 +11,9 @@ from .names import ALIASES, CONSTANTS, CONV1D, COPIES, ENDINGS, LEFT_OVER, PREFI
 class Place(Frozen):
     """Where a weight lies: in tensors of these names and of this shape each.
 
-    spread: there is a tensor for each head or expert, and they are stacked; joined: each is part of one. split: where other weights share the
-    tensor, (its axis, sizes into which that is parted, index of ours). sizes: of our axes, in the order in which they
-    lie there; order: where among those each of our axes is.
+    spread: there is a tensor for each head or expert, and they are stacked; joined: each is part of one. split: where
+    other weights share the tensor, (its axis, sizes into which that is parted, index of ours). sizes: of our axes, in
+    the order in which they lie there; order: where among those each of our axes is.
     """
 
     names: tuple
@@ -60,6 +60,7 @@ def _found(rows, path, model):
     """(name of the tensor, how it lies, paths of all weights in it)."""
     layer = re.search(r"(?<=layers/)\d+", path)
     whole = path if layer is None else path.replace(f"layers/{layer[0]}/", "layers/{}/", 1)
+    whole = whole if not _own(rows, path) else path
     key, ending = whole, ".weight"
     if whole not in rows:
         head, _, last = whole.rpartition("/")
@@ -74,6 +75,11 @@ def _found(rows, path, model):
     return name.format(number), split, "" if suffix else axes, [part.format(number) + suffix for part in parts]
 
 
+def _own(rows, path):
+    """Whether a weight of a layer, or the module that it belongs to, has a row of its own."""
+    return any(each in rows for each in (path, path.rpartition("/")[0], path.removesuffix("_bias")))
+
+
 def _layout(text):
     """(how parts share the tensor, how its axes lie) of what stands behind a colon; both may be empty."""
     split, _, axes = text.rpartition(",") if "," in text else (text, "", "") if text in SPLITS else ("", "", text)
@@ -83,38 +89,42 @@ def _layout(text):
 def _place(path, name, word, layout, shared, weights, conv):
     spec, size_of = weights[path]
     stacked, inputs, outputs = _axes(spec)
-    spread, ours = "", stacked + inputs + outputs
+    ours, spread, names = stacked + inputs + outputs, "", _parts(name)
     if "*" in name:  # a tensor for each expert of a matrix, or each head of a norm
         spread = stacked or outputs[:-1]
         stacked, outputs = "", outputs if stacked else outputs[-1:]
-    sides = {"@": stacked, "<": inputs, ">": outputs, "1": "1"}
-    if layout in ROWS:
-        groups = [outputs[:-1], outputs[-1:]]
-    elif layout:
-        groups = [
-            "".join(sides[each] for each in merged or one) for merged, one in re.findall(r"\((.+?)\)|(.)", layout)
-        ]
-    else:
-        groups = [*stacked, *((inputs, outputs) if conv else (outputs, inputs))]
-    groups = [group for group in groups if group]
+        names = [name.replace("*", str(each)) for each in range(math.prod(size_of[axis] for axis in spread))]
+    groups = _groups(layout, stacked, inputs, outputs, conv)
     shape, split = [math.prod(size_of[axis] for axis in group if axis != "1") for group in groups], None
     if shared:
         axis = next(at for at, group in enumerate(groups) if set(group) & set(outputs))
         parts = [[sizes[each] for each in _axes(spec)[2]] for spec, sizes in map(weights.get, shared)]
         split = axis, *SPLITS[word](parts, shared.index(path))
         shape[axis] = math.prod(split[1])
+    joined = len(names) > 1 and not spread
+    if joined:
+        shape[0] //= len(names)
     lies = [axis for group in (spread, *groups) for axis in group if axis != "1"]
-    letters = re.search(r"\[(\w+)\]", name)
-    if letters:
-        names = tuple(name.replace(letters[0], each) for each in letters[1])
-        whole = (shape[0] // len(names), *shape[1:])
-        return Place(names, whole, tuple(size_of[axis] for axis in lies), tuple(lies.index(axis) for axis in ours), split,
-                     joined=True)  # fmt: skip
-    names = [name] if not spread else [
-        name.replace("*", str(each)) for each in range(math.prod(size_of[axis] for axis in spread))
-    ]  # fmt: skip
     return Place(tuple(names), tuple(shape), tuple(size_of[axis] for axis in lies),
-                 tuple(lies.index(axis) for axis in ours), split, bool(spread))  # fmt: skip
+                 tuple(lies.index(axis) for axis in ours), split, bool(spread), joined)  # fmt: skip
+
+
+def _parts(name):
+    """The names of the tensors of which a weight is made: one, or one for each letter in brackets."""
+    letters = re.search(r"\[(\w+)\]", name)
+    return [name] if letters is None else [name.replace(letters[0], each) for each in letters[1]]
+
+
+def _groups(layout, stacked, inputs, outputs, conv):
+    """The axes of a tensor, each as those of our axes that are merged in it, in order."""
+    if layout in ROWS:
+        return [outputs[:-1], outputs[-1:]]
+    found = [*stacked, *((inputs, outputs) if conv else (outputs, inputs))]
+    if layout:
+        sides = {"@": stacked, "<": inputs, ">": outputs, "1": "1"}
+        merged = [several or one for several, one in re.findall(r"\((.+?)\)|(.)", layout)]
+        found = ["".join(sides[each] for each in group) for group in merged]
+    return [group for group in found if group]
 
 
 def _blocks(parts, at):
@@ -157,17 +167,19 @@ def modules(model):
     return module
 
 
-def matched(found, file, where):
+def matched(found, file, where, model=None):
     """{name that the tables use: name in the file}, if the file holds the tensors that are needed and no more.
 
-    found: {path: Place}. file: has `shapes`, {name: shape}, and `read`. Raises InputError that names every difference.
+    found: {path: Place}. file: has `shapes`, {name: shape}, and `read`. model: None, or the one whose prediction
+    modules the file may hold, too. Raises InputError that names every difference.
     """
     names, differences, others = compared(found, file.shapes)
+    others = [name for name in others if not predicts(name, model)]
     problems = [f"{name}: {problem}" for name, problem in differences]
     if not problems:
         problems = [problem for name in others if (problem := _other(name, found, names, file))]
     else:
-        problems += [f"{name}: not used by the model" for name in others if not _known(name)]
+        problems += [f"{name}: not used by the model" for name in others if not _known(name, file.shapes)]
     if problems:
         raise InputError(f"{where}: {len(problems)} tensors do not fit the model:\n  " + "\n  ".join(problems))
     return names
@@ -204,20 +216,26 @@ def _today(name, wanted):
     return next((other for other in others if other in wanted), name)
 
 
-def _idle(name, file):
+def predicts(name, model):
+    """Whether a tensor is of a layer behind the last: a module of multi-token prediction, if the model has any."""
+    layer = re.match(r"model\.layers\.(\d+)\.", name)
+    return layer is not None and model is not None and bool(model.mtp) and int(layer[1]) >= model.fields["n_layers"]
+
+
+def idle(name, shapes):
     """Whether a tensor is of an expert that has no output: LongCat's, which compute nothing."""
     expert = re.fullmatch(r"(.*\.experts\.\d+\.)(gate|up)_proj\.weight", name)
-    return expert is not None and f"{expert[1]}down_proj.weight" not in file.shapes
+    return expert is not None and f"{expert[1]}down_proj.weight" not in shapes
 
 
-def _known(name):
+def _known(name, shapes):
     patterns = (*LEFT_OVER, *CONSTANTS)
-    return name in COPIES or any(re.fullmatch(pattern, name) for pattern in patterns)
+    return name in COPIES or idle(name, shapes) or any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
 def _other(name, found, names, file):
     """What is wrong with a tensor that holds no weight, or None."""
-    if any(re.fullmatch(pattern, name) for pattern in LEFT_OVER) or _idle(name, file):
+    if any(re.fullmatch(pattern, name) for pattern in LEFT_OVER) or idle(name, file.shapes):
         return None
     value = next((value for pattern, value in CONSTANTS.items() if re.fullmatch(pattern, name)), None)
     if value is not None:

@@ -13,7 +13,15 @@ def kept(trace, dtypes):
     >>> kept(trace(load("gpt2"), batch=1, new=16, logits="all"), {"activations": "bf16"})
     4841536
     """
-    total, seen = Sum(), set()
+    total = Sum()
+    for _, term in kept_by(trace, dtypes):
+        total.add(term)
+    return total.value()
+
+
+def kept_by(trace, dtypes):
+    """[(operation, bytes that it is the first to keep)]."""
+    seen, found = set(), []
     dtypes = {**dtypes, "cache": dtypes["activations"], "state": dtypes["activations"]}
     for op in trace.ops:
         keeps = op.primitive.keeps
@@ -25,5 +33,5 @@ def kept(trace, dtypes):
             if id(storage) not in seen:
                 seen.add(id(storage))
                 count, atoms = storage.times or op.times
-                total.add(times(size_in_bytes(storage, dtypes), count, *atoms))
-    return total.value()
+                found.append((op, times(size_in_bytes(storage, dtypes), count, *atoms)))
+    return found

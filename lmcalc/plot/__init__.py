@@ -5,9 +5,8 @@ import io
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# Okabe and Ito 2008 (Color Universal Design): told apart by all kinds of colour vision; shapes and lines say it again
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-DARK = ("#56B4E9", "#E69F00", "#2FD0A0", "#CC79A7", "#F0E442", "#6FA8FF", "#FFFFFF", "#AAAAAA")
+from ..colours import COLOURS, DARK
+
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*", "h", "<", ">")
 LINES = ("-", (0, (6, 2)), (0, (5, 2, 1, 2)), (0, (2, 1.5)), (0, (8, 2, 1, 2, 1, 2)))
 SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "lmcalc", "pdf.fonttype": 42}
@@ -40,10 +39,10 @@ class Look:
                 each.spines[side].set_visible(False)
         return figure, axes
 
-    def legend(self, axes, handles, **options):
-        """A legend in the colours of this look."""
-        options = {"loc": "lower right", "fontsize": 8.5, "framealpha": 0.9} | options
-        return axes.legend(handles=handles, facecolor=self.paper, edgecolor=self.faint, labelcolor=self.ink, **options)
+    def legend(self, figure, handles):
+        """A legend below the axes, where it covers nothing."""
+        return figure.legend(handles=handles, facecolor=self.paper, edgecolor=self.faint, labelcolor=self.ink, fontsize=8.5,
+                             loc="outside lower center", ncols=min(4, len(handles)))  # fmt: skip
 
 
 def drawn(figure, suffix):

@@ -2,6 +2,7 @@
 
 from matplotlib.lines import Line2D
 
+from ..render.roofline import title
 from ..units import si
 from . import LINES, MARKERS, Look, si_axis
 from .labels import place
@@ -33,59 +34,51 @@ def draw(data, dark=False):
                 axes.plot(*zip(*segment), color=colour, linestyle=line, linewidth=1.5 if roof["main"] else 0.8,
                           alpha=1 if roof["main"] else 0.75, zorder=2)  # fmt: skip
                 lines.append(segment)
-            text = roof["label"] if len(machines) == 1 else f"{machine['id']} {roof['label']}"
-            labels.append((along(found[-1]), text, colour))
+            labels.append((along(found[-1]), roof["label"], colour, not roof.get("slope")))
     for each in points:
         at = next(at for at, machine in enumerate(machines) if machine["id"] == each["hardware"])
         colour = look.colours[at % len(look.colours)]
-        axes.plot(each["intensity"], each["flops_per_s"], MARKERS[models.index(each["model"]) % len(MARKERS)], color=colour,
+        axes.plot(each["intensity"], each["reached_flop_per_s"], MARKERS[models.index(each["model"]) % len(MARKERS)], color=colour,
                   markerfacecolor=colour if each["phase"] == "prefill" else look.paper, markersize=7.5, markeredgewidth=1.5,
                   zorder=4)  # fmt: skip
-    labels += [([where], text, look.ink) for where, text in named(points, models)]
-    look.legend(axes, _legend(look, data, models, points))
-    axes.boxes = place(axes, labels, look.ink, lines, size=8 if len(labels) < 24 else 6.5)
+    labels += [([where], text, look.ink, False) for where, text in named(points, models)]
+    look.legend(figure, _legend(look, data, models, points))
+    figure.boxes = place(axes, labels, look, lines, size=8 if len(labels) < 24 else 6.5)
     return figure
-
-
-def title(data):
-    """What was asked, in a line."""
-    asked = data["workload"]
-    onto = f" onto {asked['past']:,}" if asked["past"] else ""
-    return (f"batch {asked['batch']:,}; prefill {asked['prompt']:,} tokens{onto}; decode onto {asked['context']:,}; "
-            f"{asked['dtypes']['activations']}, traffic {asked['traffic']}")  # fmt: skip
 
 
 def extent(points, machines):
     """((left, right), (bottom, top)) that shows every point, and every machine's ridge."""
     ridges = [each["ridge"] for each in machines if each["ridge"] is not None]
     xs = [each["intensity"] for each in points] + ridges
-    ys = [each["flops_per_s"] for each in points]
-    tops = [max([ceiling["flops_per_s"] for ceiling in each["ceilings"]], default=0) for each in machines]
-    return (min(xs) / 3, max(xs) * 6), (min(ys) / 4, max(ys + tops) * 3)
+    ys = [each["reached_flop_per_s"] for each in points]
+    ys += [roof["flop_per_s"] for each in machines for roof in roofs(each, len(machines) == 1) if roof["flop_per_s"]]
+    return (min(xs) / 4, max(xs) * 12), (min(ys) / 3, max(ys) * 3)
 
 
 def roofs(machine, every):
-    """[{label, flops_per_s, bytes_per_s, main}]: ceilings (of `every` dtype, or those in use) and slopes of memory levels."""
-    used = ("matrix", machine["peak"]), ("vector", machine["vector"])
+    """[{label, flop_per_s, bytes_per_s, main}]: ceilings (of `every` dtype, or those in use) and slopes of memory levels."""
+    used = ("matrix", machine["peak_flop_per_s"]), ("vector", machine["vector_flop_per_s"])
     found, low = [], machine["bandwidth"]
     for each in machine["ceilings"]:
-        main = each["unit"] == "matrix" and each["flops_per_s"] == machine["peak"]
-        if every or (each["unit"], each["flops_per_s"]) in used:
+        main = each["unit"] == "matrix" and each["flop_per_s"] == machine["peak_flop_per_s"]
+        if every or (each["unit"], each["flop_per_s"]) in used:
             unit = " vector" if each["unit"] == "vector" else ""
-            text = f"{', '.join(each['dtypes'])}{unit} {si(each['flops_per_s'], 'FLOP/s')}"
-            found.append({"label": text, "flops_per_s": each["flops_per_s"], "bytes_per_s": low, "main": main})
-    highest = max([each["flops_per_s"] for each in found], default=None)
+            text = ", ".join(each["dtypes"]) if every else machine["id"]
+            text = f"{text}{unit} {si(each['flop_per_s'], 'FLOP/s')}"
+            found.append({"label": text, "flop_per_s": each["flop_per_s"], "bytes_per_s": low, "main": main})
+    highest = max([each["flop_per_s"] for each in found], default=None)
     for each in machine["levels"]:
         if "link" not in each["level"] and (every or each["level"] == "device memory"):
-            text = f"{each['level'] if every else 'memory'} {si(each['bytes_per_s'], 'B/s')}"
-            found.append({"label": text, "flops_per_s": highest, "bytes_per_s": each["bytes_per_s"], "slope": True,
+            text = f"{each['level'] if every else machine['id']} {si(each['bytes_per_s'], 'B/s')}"
+            found.append({"label": text, "flop_per_s": highest, "bytes_per_s": each["bytes_per_s"], "slope": True,
                           "main": each["level"] == "device memory"})  # fmt: skip
     return found
 
 
 def segments(roof, left, right):
     """The line of a ceiling from the slope of memory on, or the slope of a level up to the highest ceiling drawn."""
-    speed, rate = roof["bytes_per_s"], roof["flops_per_s"]
+    speed, rate = roof["bytes_per_s"], roof["flop_per_s"]
     ridge = right if rate is None else min(max(rate / speed, left), right)
     if roof.get("slope"):
         return [((left, left * speed), (ridge, ridge * speed))]
@@ -95,7 +88,7 @@ def segments(roof, left, right):
 def along(segment):
     """Places for a label along a line, from its far end."""
     (x0, y0), (x1, y1) = segment
-    return [(x1 * (x0 / x1) ** part, y1 * (y0 / y1) ** part) for part in (0.12, 0.3, 0.45, 0.6, 0.75, 0.9, 0.02)]
+    return [(x1 * (x0 / x1) ** part, y1 * (y0 / y1) ** part) for part in (0.25, 0.35, 0.15, 0.45, 0.55, 0.65, 0.1, 0.75, 0.85, 0.95, 1.1, 0.05)]
 
 
 def named(points, models):
@@ -107,11 +100,11 @@ def named(points, models):
             name = f"{each['model']} {name}"
         for group in found:
             (x, y), names = group
-            if abs(each["intensity"] / x - 1) < 0.04 and abs(each["flops_per_s"] / y - 1) < 0.04:
+            if abs(each["intensity"] / x - 1) < 0.04 and abs(each["reached_flop_per_s"] / y - 1) < 0.04:
                 names.append(name)
                 break
         else:
-            found.append(((each["intensity"], each["flops_per_s"]), [name]))
+            found.append(((each["intensity"], each["reached_flop_per_s"]), [name]))
     return [(at, _short(list(dict.fromkeys(names)))) for at, names in found]
 
 

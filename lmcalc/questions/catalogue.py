@@ -26,8 +26,8 @@ def models(family=None, where=None):
 
     >>> next(row for row in models() if row["name"] == "gpt2")["params_total"]
     124439808
-    >>> [row["name"] for row in models("gpt", "n_layers > 40 and attention == 'mha'") if row["tied"]]
-    ['gpt2-xl']
+    >>> [row["name"] for row in models("gpt", "n_layers > 40 and attention == 'mha'")]
+    ['gpt2-xl', 'gpt3-175b']
     """
     rows = [row(name) for name in names()]
     if family is not None:

@@ -6,6 +6,7 @@ from ..fields import FIELDS
 from .report import report
 
 SCHEMA = "lmcalc.compare/1"
+FEW = 6  # so many models have their differences attributed to features without asking
 # what is compared: where it stands in a report
 QUANTITIES = {
     "params": ("params", "total"),
@@ -19,12 +20,13 @@ QUANTITIES = {
 }
 
 
-def compare(models, variants=(), hardware=(), **options):
+def compare(models, variants=(), hardware=(), why=None, **options):
     """{schema, reports, differences}: several models, or variants of one, against the first.
 
     models: names (anything `load` takes). variants: for each a {field: value} over the first model. A difference names its
     quantity, gives it by part exactly, and by feature: the fields in which the two differ are changed one after the other
-    in the order of `fields.FIELDS`, steps that no forward can run merged with the next, adding up to the whole.
+    in the order of `fields.FIELDS`, steps that no forward can run merged with the next, adding up to the whole. why: True or
+    False, whether to do that (a report for each field; else by_feature is None); None for True of up to FEW models.
 
     >>> data = compare(["llama-3.1-8b"], [{"n_kv_heads": 1}])
     >>> [(each["from"], each["to"]) for each in data["differences"] if each["quantity"] == "cache_bytes"]
@@ -34,18 +36,45 @@ def compare(models, variants=(), hardware=(), **options):
         raise InputError(f"variants of one model can be compared, or several models; given: {len(models)} models and variants")
     if len(models) + len(variants) < 2:
         raise InputError("one model to compare; allowed: several models, or one and its variants")
-    loaded = [load(model) for model in models]
-    for changes in variants:
-        name = f"{loaded[0].name} " + ",".join(f"{field}={value}" for field, value in changes.items())
-        loaded.append(load(loaded[0], changes).replace(name=name))
+    loaded = _loaded(models, variants)
+    why = len(loaded) <= FEW if why is None else why
     reports = [report(each, hardware, **options).to_dict() for each in loaded]
     differences = []
     for model, data in zip(loaded[1:], reports[1:]):
-        steps = _steps(loaded[0], model, hardware=(), **options)
+        steps = _steps(loaded[0], model, hardware=(), **options) if why else None
         for quantity, path in QUANTITIES.items():
             if _at(reports[0], path) is not None and _at(data, path) is not None:
                 differences.append(_difference(quantity, path, model.name, reports[0], data, steps))
     return {"schema": SCHEMA, "reports": reports, "differences": differences}
+
+
+def _loaded(models, variants):
+    loaded = [load(model) for model in models]
+    for changes in variants:
+        name = f"{loaded[0].name} " + ",".join(f"{field}={value}" for field, value in changes.items())
+        loaded.append(load(loaded[0], changes).replace(name=name))
+    return loaded
+
+
+CONTEXTS = tuple(2**power for power in range(7, 18))
+
+
+def curves(models, variants=(), **options):
+    """{context, models: [{model, cache_bytes, flops_per_token}]}: what a plot draws against context.
+
+    cache_bytes: cache and state of the batch; flops_per_token: of decode, None of an encoder.
+    """
+    from .sweep import sweep
+
+    options = {name: value for name, value in options.items() if name != "context"}
+    batch, found = options.get("batch", 1), []
+    for model in _loaded(models, variants):
+        columns = ["cache_bytes", "state_bytes"] + ([] if model.bidirectional else ["decode_flops"])
+        grid = sweep(model, context=list(CONTEXTS), columns=columns, **options)
+        held = [float(a + b) for a, b in zip(grid["cache_bytes"], grid["state_bytes"])]
+        flops = None if model.bidirectional else [float(each) / batch for each in grid["decode_flops"]]
+        found.append({"model": model.name, "cache_bytes": held, "flops_per_token": flops})
+    return {"context": list(CONTEXTS), "models": found}
 
 
 def _at(data, path):
@@ -61,12 +90,12 @@ def _difference(quantity, path, name, base, other, steps):
     before, after = _parts(base, path), _parts(other, path)
     by_part = {part: after.get(part, 0) - before.get(part, 0) for part in {**before, **after}}
     by_feature, reached = [], start
-    for feature, old, new, data in steps:
+    for feature, old, new, data in steps or ():
         by_feature.append({"feature": feature, "from": old, "to": new, "change": _at(data, path) - reached})
         reached = _at(data, path)
     return {"model": name, "quantity": quantity, "from": start, "to": end,
             "by_part": {part: change for part, change in by_part.items() if change},
-            "by_feature": [each for each in by_feature if each["change"]]}  # fmt: skip
+            "by_feature": None if steps is None else [each for each in by_feature if each["change"]]}  # fmt: skip
 
 
 def _parts(data, path):

@@ -61,8 +61,8 @@ def inspect(path, against=None):
         "files": len(header.files),
         "file_bytes": sum(header.files.values()),
         "tensors": len(header.tensors),
-        "params": {"total": total, "mtp": sum(weights[name].elements for name in held.mtp), "buffers": sum(
-            weights[name].elements for name in held.buffers), "duplicated": sum(weights[name].elements for name in held.copies)},
+        "params": {"total": total} | {what: sum(weights[name].elements for name in names) for what, names in
+                   (("mtp", held.mtp), ("buffers", held.buffers), ("duplicated", held.copies))},
         "elements_stored": sum(tensor.elements for tensor in header.tensors.values()),
         "bytes": {"total": stored, "values": sum(each.values.size for each in weights.values()),
                   "scales": sum(side.size for each in weights.values() for side in each.sides.values()),
@@ -72,7 +72,7 @@ def inspect(path, against=None):
         "by_part": _rows(counted, held.part),
         "duplicates": [{"tensor": name, "of": of, "bytes": weights[name].size} for name, of in held.copies.items()],
         "mtp": sorted(held.mtp),
-        "against": None if says.model is None else {name: getattr(says.model, name) for name in ("name", "source", "family")},
+        "against": says.model and {name: getattr(says.model, name) for name in ("name", "source", "family")},
         "differences": [{"tensor": name, "problem": problem} for name, problem in differences],
         "notes": [*says.notes, *held.notes],
     }  # fmt: skip
@@ -98,7 +98,13 @@ def _rows(weights, key):
         row[1] += each.elements
         row[2] += each.size
     return [
-        {"name": name, "tensors": row[0], "params": row[1], "bytes": row[2], "bits_per_weight": row[2] * 8 / row[1] if row[1] else None}
+        {
+            "name": name,
+            "tensors": row[0],
+            "params": row[1],
+            "bytes": row[2],
+            "bits_per_weight": row[2] * 8 / row[1] if row[1] else None,
+        }
         for name, row in sorted(found.items(), key=lambda item: -item[1][1])
     ]
 
@@ -128,7 +134,9 @@ def _says(header, against):
             found = model(header)
             return Says(found, types=False, notes=found.notes)
         if header.config is None:
-            return Says(notes=("Not held against a model: there is no config.json beside it (--against MODEL names one).",))
+            return Says(
+                notes=("Not held against a model: there is no config.json beside it (--against MODEL names one).",)
+            )
         config = read(header.config)
         model = built(config, os.path.dirname(header.config), "lm_head.weight" in header.tensors)
     except InputError as error:
@@ -152,15 +160,21 @@ def _against(against, header):
     from ..huggingface import read
     from ..huggingface.names import NAMES
 
-    model, text = load(against), os.fspath(against)
+    model, text = load(against), str(against) if isinstance(against, str | os.PathLike) else ""
     if header.kind == "gguf":
         from ..headers.gguf_models import TABLES
 
         if model.family not in TABLES:
-            raise InputError(f"--against {text}: names in GGUF files are not known for the family {model.family!r}; allowed: {', '.join(TABLES)}")
+            raise InputError(
+                f"--against {text}: names in GGUF files are not known for the family {model.family!r}; "
+                f"allowed: {', '.join(TABLES)}"
+            )
         return Says(model, types=False, notes=model.notes)
     if model.family not in NAMES:
-        raise InputError(f"--against {text}: names of tensors are not known for the family {model.family!r}; allowed: a config.json, or a folder that holds one")
+        raise InputError(
+            f"--against {text}: names of tensors are not known for the family {model.family!r}; "
+            "allowed: a config.json, or a folder that holds one"
+        )
     path = os.path.join(text, "config.json") if os.path.isdir(text) else text
     return _of_config(model, read(path) if path.endswith(".json") else {})
 
@@ -168,8 +182,8 @@ def _against(against, header):
 class Held:
     """A checkpoint held against a model, tensor by tensor.
 
-    differences: [(tensor, problem)]. copies: {weight: what it repeats}. mtp: weights of prediction modules. buffers: what
-    is no parameter. apart: all of these, which are not counted as the model's.
+    differences: [(tensor, problem)]. copies: {weight: what it repeats}. mtp: weights of prediction modules. buffers:
+    what is no parameter. apart: all of these, which are not counted as the model's.
     """
 
     def __init__(self, header, weights, says):
@@ -206,8 +220,9 @@ class Held:
         else:
             names = None
         wanted = {path: (spec, size_of) for path, (_, spec, size_of) in spec_of.items()}
-        self._found = found = tensors.places(model, wanted, tuple(self.weights), names)
         shapes = {name: each.shape for name, each in self.weights.items()}
+        known = {name: shape for name, shape in shapes.items() if shape is not None}
+        self._found = found = tensors.places(model, wanted, known, names)
         self._names, self.differences, others = tensors.compared(found, shapes)
         for path, place in found.items():
             for name in place.names:
@@ -235,8 +250,15 @@ class Held:
                 if packing is not None:
                     self._packed(weight, packing)
                 elif weight.layout:
-                    self._differs(weight.name, f"stored in {weight.dtype}; needed: {plain}, since the config does not say that it is packed")
-                elif weight.values.dtype != plain and not (weight.values.dtype == "F32" and re.search(KEPT_WIDE, weight.name)) and weight.name not in self.buffers:
+                    self._differs(
+                        weight.name,
+                        f"stored in {weight.dtype}; needed: {plain}, since the config does not say that it is packed",
+                    )
+                elif (
+                    weight.values.dtype != plain
+                    and not (weight.values.dtype == "F32" and re.search(KEPT_WIDE, weight.name))
+                    and weight.name not in self.buffers
+                ):
                     self._differs(weight.name, f"type {weight.values.dtype}; needed: {plain}")
 
     def _packed(self, weight, packing):
@@ -273,6 +295,7 @@ class Held:
     def _sort(self, name):
         """A weight that the model has no use for: a copy, a prediction module, a buffer, or a difference."""
         from ..huggingface.names import CONSTANTS, COPIES, LEFT_OVER
+        from ..huggingface.tensors import idle
 
         place = self._found.get(COPIES.get(name))
         if place is not None and name not in place.names:
@@ -283,7 +306,9 @@ class Held:
                 self.copies[name] = original
         elif self._predicts(name):
             self._prediction(name)
-        elif any(re.fullmatch(pattern, name) for pattern in (*LEFT_OVER, *CONSTANTS, *GGUF_LEFT_OVER)):
+        elif idle(name, self.weights) or any(
+            re.fullmatch(pattern, name) for pattern in (*LEFT_OVER, *CONSTANTS, *GGUF_LEFT_OVER)
+        ):
             self.buffers.add(name)
         elif self.says.model is not None:
             self._differs(name, "not used by the model")
@@ -302,7 +327,11 @@ class Held:
         for ending, paths in REPEATED.items():
             place = next((self._found[path] for path in paths if path in self._found), None)
             original = None if place is None else self._names.get(place.names[0])
-            if name.endswith(ending) and original is not None and self.weights[original].shape == self.weights[name].shape:
+            if (
+                name.endswith(ending)
+                and original is not None
+                and self.weights[original].shape == self.weights[name].shape
+            ):
                 self.copies[name] = original
                 return
         self.mtp.add(name)
@@ -313,7 +342,9 @@ class Held:
 
         needed, held = mtp(self.says.model), sum(self.weights[name].elements for name in self.mtp)
         if needed and not held:
-            self.notes.append(f"The config has modules of multi-token prediction ({needed:,} parameters); the file has none.")
+            self.notes.append(
+                f"The config has modules of multi-token prediction ({needed:,} parameters); the file has none."
+            )
         elif needed and needed != held:
             names = min(self.mtp)
             self._differs(names, f"modules of multi-token prediction have {held:,} parameters; needed: {needed:,}")
@@ -323,7 +354,10 @@ class Held:
         for name, file in (header.index or {}).items():
             tensor = header.tensors.get(name)
             if tensor is None or tensor.file != file:
-                self._differs(name, f"not in {file}, where the index has it" + ("" if tensor is None else f", but in {tensor.file}"))
+                self._differs(
+                    name,
+                    f"not in {file}, where the index has it" + ("" if tensor is None else f", but in {tensor.file}"),
+                )
         if header.index is not None:
             for name in header.tensors.keys() - header.index.keys():
                 self._differs(name, f"in {header.tensors[name].file}, and not in the index")

@@ -3,14 +3,14 @@
 from functools import cached_property
 
 from ..cards import load
-from ..errors import InputError
-from ..hardware import machine
+from ..errors import InputError, unknown
+from ..hardware import PEAKS, PLAUSIBLE, machine, plausible
 from ..lenses.cache import cache
 from ..lenses.flops import flops, of_op
 from ..lenses.params import active, buffers, mtp, params, weight_bytes
 from ..lenses.traffic import CATEGORIES, ESTIMATED, traffic
 from ..model import trace
-from ..numbers import Sum
+from ..numbers import Sum, minimum
 from ..units import STORED
 from ..workload import workload
 
@@ -100,8 +100,10 @@ class Pass:
         self.asked, self.tokens = asked, new
         self.storage = asked.storage() | ({"by_path": model.storage.found} if asked.weights == STORED else {})
         rectangle = asked.mask == "full" and not encoded  # at decode `full` is as `causal`
-        self.trace = trace(model, asked.batch, new, past, asked.logits, source=asked.prompt, encoded=encoded, rectangle=rectangle,
-                           phase="decode" if encoded else "prefill", mla=asked.mla, fuse_projections=asked.fuse_projections)  # fmt: skip
+        given = {"source": asked.prompt, "encoded": encoded, "phase": "decode" if encoded else "prefill",
+                 "rectangle": rectangle, "fuse_projections": asked.fuse_projections}  # fmt: skip
+        self._traced = lambda mla: trace(model, asked.batch, new, past, asked.logits, mla=mla, **given)
+        self.trace, self._latent = self._traced(asked.mla), _with(model, "kv_latent_dim")
 
     @cached_property
     def flops(self):
@@ -109,9 +111,16 @@ class Pass:
         return flops(self.trace, self.asked.mask)
 
     @cached_property
+    def ways(self):
+        """A trace of each way to compute the same: no run is bound by the costlier one."""
+        return [self._traced(mla) for mla in ("expanded", "absorbed")] if self._latent else [self.trace]
+
+    @cached_property
     def bound_classes(self):
         """{class: FLOPs} that no run can do without."""
-        return self.flops[0] if self.asked.mask == "causal" else flops(self.trace, "causal")[0]
+        if self.asked.mask == "causal" and not self._latent:
+            return self.flops[0]
+        return _least([flops(each, "causal")[0] for each in self.ways])
 
     @cached_property
     def kernels(self):
@@ -138,9 +147,9 @@ class Pass:
     @cached_property
     def bound_bytes(self):
         """{category: bytes} that no run can do without."""
-        if self.asked.traffic == "ideal":
+        if self.asked.traffic == "ideal" and not self._latent:
             return self.bytes
-        return _by_category(traffic(self.trace, self.storage, "ideal"))
+        return _least([_by_category(traffic(each, self.storage, "ideal")) for each in self.ways])
 
     def data(self):
         """The phase's part of the report."""
@@ -183,6 +192,15 @@ def _by_category(kernels):
         for at, term in terms:
             totals[0 if at == ESTIMATED else at].add(term)
     return {name: total.value() for name, total in zip(CATEGORIES, totals)}
+
+
+def _least(found):
+    """The smallest of each part."""
+    least = dict(found[0])
+    for other in found[1:]:
+        for name, each in other.items():
+            least[name] = minimum(least[name], each)
+    return least
 
 
 def _total(parts):
@@ -238,8 +256,8 @@ def _times(each, *rates):
     return found | {"tokens_per_s": each.asked.batch * each.tokens / found["bound_s"]}
 
 
-def bounds(each, bandwidth, peak, vector):
-    """Seconds that nothing beats, and which side sets them; see INTERFACE for the definitions.
+def bounds(each, bandwidth, peak, vector, by=None):
+    """Seconds that nothing beats, and which side sets them; see INTERFACE for the definitions. by: how to say which.
 
     Where a peak is not public (None) its side is None: the others still bound the time, but without the matrix peak
     nobody knows which side it is.
@@ -256,7 +274,7 @@ def bounds(each, bandwidth, peak, vector):
         bound = _larger(bound, seconds)
     return {
         "bound_s": bound,
-        "bound_by": None if peak is None else _names(known, bound),
+        "bound_by": None if peak is None else (by or _names)(known, bound),
         **{f"{name}_s": seconds for name, seconds in sides.items()},
     }
 
@@ -323,15 +341,22 @@ LATENT = {
 }
 
 
+def _with(model, field):
+    """Does some layer of the model have this field?"""
+    return any(each.get(field) for each in (model.fields, *model.fields.get("kinds", {}).values()))
+
+
 def _of_attention(model, asked):
     """Which of several ways latent attention takes, and what choosing keys does not cost."""
     every, found = [model.fields, *model.fields.get("kinds", {}).values()], []
-    if any(each.get("kv_latent_dim") for each in every):
+    if _with(model, "kv_latent_dim"):
         found.append(f"Latent attention, {asked.mla}: {LATENT[asked.mla]}.")
     topk = max((each.get("index_topk") or 0 for each in every), default=0)
     if topk:
-        found.append(f"The indexer scores all keys; attention counts the {topk:,} that it chooses, under mask=full all of them. "
-                     "To choose costs nothing. Expanded keys and values are those of all tokens.")  # fmt: skip
+        found.append(
+            f"The indexer scores all keys; attention counts the {topk:,} that it chooses, under mask=full all of them. "
+            "To choose costs nothing. Expanded keys and values are those of all tokens."
+        )
     return found
 
 
@@ -371,6 +396,11 @@ def changed(machine, changes):
         table, _, dtype = name.partition(".")
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
             raise InputError(f"set-hardware {name} = {value!r}; allowed: a number above 0, in base units")
+        kind = "peak" if table == "vector" else table
+        if kind in PLAUSIBLE and (kind == "peak") == bool(dtype):
+            plausible(f"set-hardware {name}", value, kind)
+        if dtype and kind == "peak" and dtype not in PEAKS:
+            raise unknown(f"dtype in set-hardware {name}:", dtype, PEAKS)
         if table in ("peak", "vector") and dtype:
             (peak if table == "peak" else vector)[dtype] = float(value)
         elif name in ("bandwidth", "memory"):

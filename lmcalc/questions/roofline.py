@@ -41,11 +41,11 @@ def roofline(models, hardware, points="phase", set=None, set_hardware=None, **op
     data["machines"] = [_machine(each, asked) for each in machines]
     data |= {"points": [], "turns": [], "classes": [], "notes": _notes(machines, asked)}
     for model in models:
-        here = asked.of(model, options)
-        for name, at in _phases(model):
-            each = at(here)
-            for one in machines:
-                rates = _rates(one, here)
+        here, phases = asked.of(model, options), _phases(model)
+        passes = [at(here) for _, at in phases]
+        for one in machines:
+            rates = _rates(one, here)
+            for (name, at), each in zip(phases, passes):
                 where = {"model": model.name, "hardware": one.name, "phase": name}
                 kernels = [{**where, **row} for row in _kernels(each, rates)]
                 data["points"] += kernels if points == "kernel" else [{**where, **_phase(each, rates, kernels)}]
@@ -81,9 +81,9 @@ def _machine(one, asked):
     ceilings = [*_ceilings("matrix", one.peak), *_ceilings("vector", one.vector)]
     return {
         "id": one.name,
-        "peak": peak,
+        "peak_flop_per_s": peak,
         "peak_dtype": at,
-        "vector": vector,
+        "vector_flop_per_s": vector,
         "vector_dtype": vector_at,
         "bandwidth": one.bandwidth,
         "ridge": None if peak is None else peak / one.bandwidth,
@@ -93,9 +93,9 @@ def _machine(one, asked):
 
 
 def _ceilings(unit, peaks):
-    """[{unit, dtypes, flops_per_s}], dtypes of one rate together, the highest first."""
+    """[{unit, dtypes, flop_per_s}], dtypes of one rate together, the highest first."""
     rates = sorted({rate for rate in peaks.values()}, reverse=True)
-    return [{"unit": unit, "dtypes": [dtype for dtype in peaks if peaks[dtype] == rate], "flops_per_s": rate}
+    return [{"unit": unit, "dtypes": [dtype for dtype in peaks if peaks[dtype] == rate], "flop_per_s": rate}
             for rate in rates]  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def _side(classes, contractions, other, compute, memory):
 
 def _place(flops, size, seconds):
     """Where a point lies: at its intensity, and at the FLOP/s that it reaches in that time."""
-    return {"flops": flops, "bytes": size, "intensity": flops / size if size else None, "flops_per_s": flops / seconds}
+    return {"flops": flops, "bytes": size, "intensity": flops / size if size else None, "reached_flop_per_s": flops / seconds}
 
 
 def _phase(each, rates, kernels):
@@ -230,13 +230,22 @@ class Polynomial:
 def in_batch(at, asked):
     """((constant, per sequence) of contraction FLOPs, of other FLOPs, of bytes), exact, as no run can do without them."""
     each = at(asked.replace(batch=Polynomial((0, 1))))
-    classes, moved = each.bound_classes, _total(each.bound_bytes)
-    costs = classes["contraction"], classes["normalization"] + classes["elementwise"], moved
-    found = [cost.coefficients if isinstance(cost, Polynomial) else (cost,) for cost in costs]
-    for coefficients in found:
-        if any(coefficients[2:]):
-            raise AssertionError(f"a cost is not linear in the batch: {coefficients}")
+    if len(each.ways) > 1:  # the smaller of two costs: a line if three points of it are on one, since it is concave
+        one, two, far = (_costs(at(asked.replace(batch=batch))) for batch in (1, 2, FAR))
+        found = [(2 * a - b, b - a) for a, b in zip(one, two)]
+        straight = [c == m + n * FAR for (m, n), c in zip(found, far)]
+    else:
+        found = [cost.coefficients if isinstance(cost, Polynomial) else (cost,) for cost in _costs(each)]
+        straight = [not any(coefficients[2:]) for coefficients in found]
+    if not all(straight):
+        raise AssertionError(f"a cost is not linear in the batch: {found}")
     return tuple((*coefficients, 0)[:2] for coefficients in found)
+
+
+def _costs(each):
+    """(contraction FLOPs, other FLOPs, bytes) that no run of a phase can do without."""
+    classes = each.bound_classes
+    return classes["contraction"], classes["normalization"] + classes["elementwise"], _total(each.bound_bytes)
 
 
 def _turns(phase, at, asked, rates):
@@ -245,11 +254,13 @@ def _turns(phase, at, asked, rates):
     batch: the least at this prompt or context, to what ("compute" or "vector"); None where no batch does. For prefill
     `prompt`: from where on it holds at the asked batch. For decode `batch_without_context`: the least onto an empty cache;
     `context`: up to where it holds at the asked batch; `context_limit`: beyond it no batch helps (None: no such end);
-    `context_from`: where only long contexts allow it, from where on. FAR stands for no end in sight.
+    `context_from`: where only long contexts allow it, from where on. FAR stands for no end in sight. known: whether the
+    machine's matrix peak is public.
     """
     batch, to = _least(in_batch(at, asked), rates)
-    found = {"asked": asked.batch, "at": asked.prompt if phase == "prefill" else asked.context, "batch": batch, "to": to}
-    if rates[1] is None:  # without a matrix peak nobody knows
+    found = {"asked_batch": asked.batch, "asked_tokens": asked.prompt if phase == "prefill" else asked.context, "known": rates[1] is not None,
+             "batch": batch, "to": to}  # fmt: skip
+    if not found["known"]:  # without a matrix peak nobody knows
         return found | {"batch": None, "to": None}
     if phase == "prefill":
         return found | {"prompt": _first(lambda prompt: _turned(in_batch(at, asked.replace(prompt=prompt)), rates, asked.batch))}

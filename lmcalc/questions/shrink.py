@@ -70,6 +70,8 @@ def _heads(fields, kinds):
         if not latent or layer.get("head_dim"):
             table["head_dim"] = max(HEAD_DIM - 2 * dims.index(layer.get("head_dim") or 0), 8)
         table["n_heads"] = small * (1 if kv_heads == heads else GROUPS[at])
+        if layer.get("attention_experts"):
+            table["n_heads"] = small * layer["experts_per_token"]  # each has as many query heads as there are keys
         if not latent or layer.get("n_kv_heads"):
             table["n_kv_heads"] = small
 

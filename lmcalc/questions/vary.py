@@ -6,7 +6,7 @@
     weights=bf16,fp8      words
 
 NAME is a size (batch, prompt, past, context), an option of the workload (a dtype or a convention), hardware, or a field of
-a model's card. The axes span a grid; in its rows the last axis runs fastest.
+a model's card. The axes span a grid; its rows run over models, fields and options, machines, sizes, the last fastest.
 """
 
 from ..errors import InputError, unknown
@@ -72,7 +72,7 @@ def _of_text(name, text):
     for word in map(str.strip, words):
         if not word:
             raise InputError(f"--vary {name}={text}: an empty value; allowed: values between the commas")
-        if ":" in word and name != "d_ff" or word.count(":") > 1:
+        if ":" in word and "d_model" not in word:  # a rule for d_ff has a colon too
             part = _range(name, word)
             if len(words) == 1:
                 return part
@@ -90,11 +90,11 @@ def _value(word):
 
 
 def _once(name, values):
-    seen = []
-    for each in values if len(values) <= MOST_VALUES else ():
-        if any(each == other and type(each) is type(other) for other in seen[-1:]) or seen.count(each) > 0:
+    seen = set()
+    for each in values:
+        if (type(each), repr(each)) in seen:
             raise InputError(f"--vary {name}: {each!r} is given twice")
-        seen.append(each)
+        seen.add((type(each), repr(each)))
     return values
 
 

@@ -54,9 +54,11 @@ def _row(label, values, unit):
 def _why(screen, data, letter_of):
     rows = []
     for each in data["differences"]:
-        for step in each["by_feature"]:
+        for step in each["by_feature"] or ():
             change, unit = step["change"], UNITS[each["quantity"].rpartition("_")[2]]
             rows.append([letter_of[each["model"]], each["quantity"], ("+" if change > 0 else "") + si(change, unit),
                          f"{step['feature']}: {step['from']} -> {step['to']}"])  # fmt: skip
+    if any(each["by_feature"] is None for each in data["differences"]):
+        screen.print("Why they differ, field by field: add --why.")
     if rows:
         table(screen, ["<", "<difference to A", "", "<because of"], rows)

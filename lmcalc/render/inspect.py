@@ -11,8 +11,11 @@ def draw(screen, data):
     params, stored = data["params"], data["bytes"]
     bits = data["bits_per_weight"]
     screen.print(f"{data['path']}: {params['total']:,} parameters", markup=False, style="bold")
-    screen.print(f"{data['tensors']:,} tensors in {data['files']:,} {data['kind']} file{'s' * (data['files'] != 1)}, {stored['total']:,} bytes "
-                 f"({si(stored['total'], 'B')}, {stored['total'] / 2**30:.4g} GiB)" + ("" if bits is None else f", {bits:.4g} bits a weight"))  # fmt: skip
+    files = f"{data['files']:,} {data['kind']} file{'s' * (data['files'] != 1)}"
+    size = f"{stored['total']:,} bytes ({si(stored['total'], 'B')}, {stored['total'] / 2**30:.4g} GiB)"
+    screen.print(
+        f"{data['tensors']:,} tensors in {files}, {size}" + ("" if bits is None else f", {bits:.4g} bits a weight")
+    )
     apart = [f"{params['mtp']:,} parameters of prediction modules" * bool(params["mtp"]),
              f"{params['buffers']:,} elements of buffers" * bool(params["buffers"]),
              f"{params['duplicated']:,} parameters stored twice" * bool(params["duplicated"]),
@@ -21,8 +24,16 @@ def draw(screen, data):
     if any(apart):
         screen.print("besides: " + "; ".join(filter(None, apart)))
     for what in ("by_dtype", "by_part"):
-        rows = [[row["name"], f"{row['tensors']:,}", f"{row['params']:,}", si(row["bytes"], "B"),
-                 "" if row["bits_per_weight"] is None else f"{row['bits_per_weight']:.4g}"] for row in data[what]]  # fmt: skip
+        rows = [
+            [
+                row["name"],
+                f"{row['tensors']:,}",
+                f"{row['params']:,}",
+                si(row["bytes"], "B"),
+                _digits(row["bits_per_weight"]),
+            ]
+            for row in data[what]
+        ]
         screen.print()
         table(screen, [f"<{what.replace('_', ' ')}", "tensors", "parameters", "bytes", "bits"], rows)
     for row in data["duplicates"][:MOST]:
@@ -31,6 +42,10 @@ def draw(screen, data):
     _differences(screen, data)
     for note in data["notes"]:
         screen.print(f"- {note}", markup=False)
+
+
+def _digits(number):
+    return "" if number is None else f"{number:.4g}"
 
 
 def _differences(screen, data):

@@ -63,6 +63,7 @@ FAMILIES = {
     "minimax_m2": ("moe", "minimax_m2"),
     "dbrx": ("other", "dbrx"),
     "jetmoe": ("moe", "jetmoe"),
+    "switch_transformers": ("moe", "switch_transformers"),
     # attention of other forms
     "llama4_text": ("other", "llama4"),
     "mimo_v2_flash": ("other", "mimo_v2_flash"),
@@ -88,6 +89,7 @@ FAMILIES = {
     "granitemoehybrid": ("hybrid", "granitemoehybrid"),
     "falcon_h1": ("hybrid", "falcon_h1"),
     "nemotron_h": ("hybrid", "nemotron_h"),
+    "zamba2": ("hybrid", "zamba2"),
     "qwen3_next": ("hybrid", "qwen3_next"),
     "qwen3_5_text": ("hybrid", "qwen3_5"),
     "qwen3_5_moe_text": ("hybrid", "qwen3_5_moe"),
@@ -103,6 +105,7 @@ NESTED = {  # multimodal model_type: that of its text_config
     "gemma4": "gemma4_text",
     "llama4": "llama4_text",
     "kimi_k25": "kimi_k2",
+    "kimi_k3": "kimi_linear",
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
 }

@@ -21,11 +21,12 @@ PLAIN = tuple(name for name, (alone, _) in ACTIVATIONS.items() if alone)
 GATED = tuple(name for name, (_, gated) in ACTIVATIONS.items() if gated)
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
-EPS_KEYS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
+EPS_KEYS = ("rms_norm_eps", "layernorm_epsilon", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
 KV_KEYS = ("num_key_value_heads", "num_kv_heads")
 ACTIVATION_KEYS = ("hidden_act", "hidden_activation", "activation_function", "activation", "afn")
 EXPERT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
-USED_KEYS = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts")
+USED_KEYS = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts",
+             "experts_per_token")  # fmt: skip
 WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size")
 MOST_LAYERS = 10_000  # more are a mistake, and lists of them take long
 
@@ -44,8 +45,7 @@ def sizes(c, own_head=False, headless=False, layers=None, n_heads=None):
         "d_model": c.need("size", "hidden_size", "n_embd", "d_model", "n_embed"),
         "n_heads": None if headless else n_heads or c.need("size", *HEAD_KEYS),
         "vocab_size": c.need("size", "vocab_size"),
-        "max_positions": c.get("size", "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length",
-                               "model_max_length"),
+        "max_positions": longest(c),
         "norm_eps": c.get("positive", *EPS_KEYS),
         "tied": c.get("bool", "tie_word_embeddings"),
         "dropout": c.get("number", "resid_pdrop", "hidden_dropout", "dropout", "dropout_rate", "hidden_dropout_prob",
@@ -55,6 +55,13 @@ def sizes(c, own_head=False, headless=False, layers=None, n_heads=None):
     if not own_head and not headless:
         head_dim(c, found)
     return found
+
+
+def longest(c):
+    """The longest context. model_max_length is for tokenizers, and holds where nothing else is said."""
+    keys = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length")
+    other = c.get("size", "model_max_length")
+    return other if other is not None and not any(map(c.given, keys)) else c.get("size", *keys)
 
 
 def grouped(c):
@@ -69,7 +76,7 @@ def heads(c, layers=None, n_heads=None):
     if found["n_heads"] % found["n_kv_heads"]:
         key = next((key for key in KV_KEYS if c.given(key)), KV_KEYS[0])
         c.refuse(key, found["n_kv_heads"], f"a divisor of the {found['n_heads']} query heads")
-    found["head_dim"] = c.get("size", "head_dim") or head_dim(c, found)
+    found["head_dim"] = c.get("size", "head_dim", "attention_head_dim") or head_dim(c, found)
     return found
 
 
@@ -86,9 +93,9 @@ def four_wide(c, found, key):
     return c.get("size", key) or 4 * found["d_model"]
 
 
-def plain(c):
+def plain(c, *keys):
     """The activation of a feed-forward of two matrices."""
-    return ACTIVATIONS[c.need(PLAIN, *ACTIVATION_KEYS)][0]
+    return ACTIVATIONS[c.need(PLAIN, *(keys or ACTIVATION_KEYS))][0]
 
 
 def gated(c):
@@ -116,7 +123,7 @@ def experts(c, *width, **more):
     """A mixture of experts: their number, how many a token uses, how wide they are. width: its keys."""
     return {
         "n_experts": c.need("size", *EXPERT_KEYS),
-        "experts_per_token": c.need("size", *USED_KEYS),
+        "experts_per_token": more.get("experts_per_token") or c.need("size", *USED_KEYS),
         "expert_d_ff": c.need("size", *(width or WIDTH_KEYS)),
         **more,
     }
@@ -168,8 +175,16 @@ def with_experts(found, mixture, sparse, *ways):
 
 
 ATTENTION_FIELDS = (
-    "n_heads", "n_kv_heads", "head_dim", "attention_bias", "qk_norm", "score_scale", "attention_gate", "window", *ROTARY_FIELDS,
-)  # fmt: skip
+    "n_heads",
+    "n_kv_heads",
+    "head_dim",
+    "attention_bias",
+    "qk_norm",
+    "score_scale",
+    "attention_gate",
+    "window",
+    *ROTARY_FIELDS,
+)
 
 
 def with_mixers(found, types, mixers, attention="full_attention"):

@@ -10,14 +10,19 @@ def _gemma(c):
     c.only("use_bidirectional_attention", "vision", "causal attention in the text")
     found = heads(c)
     return found | {
-        "norm": "rmsnorm", "ffn": ACTIVATIONS[c.need(GATED, "hidden_activation", "hidden_act")][1], "attention_bias": bias(c),
-        "embedding_scale": math.sqrt(found["d_model"]), "qk_norm": "head", "v_norm": True, "score_scale": 1.0,
+        "norm": "rmsnorm",
+        "ffn": ACTIVATIONS[c.need(GATED, "hidden_activation", "hidden_act")][1],
+        "attention_bias": bias(c),
+        "embedding_scale": math.sqrt(found["d_model"]),
+        "qk_norm": "head",
+        "v_norm": True,
+        "score_scale": 1.0,
         "logit_softcap": c.get("positive", "final_logit_softcapping"),
-    }  # fmt: skip
+    }
 
 
 def _sharing(c, found, types, names):
-    """The names of layers with those marked that share keys and values, and {name: kind of layer that they come from}."""
+    """The names of layers, those marked that share keys and values, and {name: the kind that these come from}."""
     count, shared = found["n_layers"], c.get("count", "num_kv_shared_layers") or 0
     first, sources = count - shared, {}
     for layer in range(first, count):
@@ -34,10 +39,12 @@ def gemma3n(c):
     c.only("altup_active_idx", 0, "the first stream is the one that layers compute")
     c.skip("altup_coef_clip")
     found |= {
-        "block": "altup", "altup_streams": c.need("size", "altup_num_inputs"), "laurel_rank": c.need("size", "laurel_rank"),
+        "block": "altup",
+        "altup_streams": c.need("size", "altup_num_inputs"),
+        "laurel_rank": c.need("size", "laurel_rank"),
         "altup_scale": None if c.get("bool", "altup_correct_scale") else False,
         **_per_layer(c, found["vocab_size"]),
-    }  # fmt: skip
+    }
     types = layer_types(c, count, lambda layer: (layer + 1) % 5)
     sparsity, widths = c.get("list", "activation_sparsity_pattern"), c.data.get("intermediate_size")
     if sparsity is None:
@@ -55,9 +62,11 @@ def gemma3n(c):
     names, sources = _sharing(c, found, types, names)
     own = {
         "full": rotary(c, found, "full_attention"),
-        "sliding": {"window": c.need("size", "sliding_window"),
-                    **rotary(c, found, "sliding_attention", "rope_local_base_freq")},
-    }  # fmt: skip
+        "sliding": {
+            "window": c.need("size", "sliding_window"),
+            **rotary(c, found, "sliding_attention", "rope_local_base_freq"),
+        },
+    }
     kinds = {
         name: {**own[kind], "d_ff": width, "ffn_sparsity": share or None, "kv_from": sources.get(name)}
         for name, kind, width, share in zip(names, types, widths, sparsity)
@@ -73,7 +82,7 @@ def gemma4(c):
     types[-1] = "full"
     if c.get("bool", "enable_moe_block"):
         found |= experts(c, "moe_intermediate_size", experts_beside_ffn=True)
-    c.skip("num_experts", "top_k_experts", "moe_intermediate_size")
+    c.skip("num_experts", "top_k_experts", "moe_intermediate_size", "expert_intermediate_size")
     full = _global(c, found, types)
     own = {
         "sliding": {"window": c.need("size", "sliding_window"), **rotary(c, found, "sliding_attention")},

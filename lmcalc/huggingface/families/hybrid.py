@@ -3,6 +3,7 @@
 from ..layers import ROTARY_FIELDS, combined, rotary
 from .common import (
     ACTIVATIONS,
+    KV_KEYS,
     LAYER_KEYS,
     PLAIN,
     bias,
@@ -15,6 +16,7 @@ from .common import (
     heads,
     llama_like,
     mixer_types,
+    sizes,
     with_experts,
     with_mixers,
 )
@@ -160,6 +162,8 @@ def nemotron_h(c):
         "time_step_limit": limit(c, "mamba_dt_limit", low=c.get("number", "mamba_dt_min", "time_step_min")),
     }  # fmt: skip
     c.skip(*NEMOTRON_H)
+    if not c.get("count", "num_nextn_predict_layers"):
+        c.skip("mtp_layers_block_type", "mtp_hybrid_override_pattern")
     feed = {"d_ff": c.get("size", "intermediate_size"), "ffn_bias": c.get("bool", "mlp_bias") or None}
     mixture = deepseek_experts(c) | {"expert_latent": c.get("size", "moe_latent_size")}
     count = mixture.pop("n_shared_experts")
@@ -173,27 +177,47 @@ def nemotron_h(c):
 
 
 NEMOTRON_H = (
-    "expand", "mamba_expand", "time_step_limit", "time_step_max", "time_step_floor", "mamba_dt_max", "mamba_dt_init_floor",
-    "use_mamba_kernels", "mamba_ssm_cache_dtype", "first_k_dense_replace", "moe_shared_expert_overlap", "num_logits_to_keep",
-    "mtp_layers_block_type", "mtp_hybrid_override_pattern", "num_nextn_predict_layers", "rescale_prenorm_residual",
-    "residual_in_fp32", "use_bias", "num_query_groups", "rope_theta", "partial_rotary_factor",
-)  # fmt: skip
+    "expand",
+    "mamba_expand",
+    "time_step_limit",
+    "time_step_max",
+    "time_step_floor",
+    "mamba_dt_max",
+    "mamba_dt_init_floor",
+    "use_mamba_kernels",
+    "mamba_ssm_cache_dtype",
+    "first_k_dense_replace",
+    "moe_shared_expert_overlap",
+    "num_logits_to_keep",
+    "time_step_rank",
+    "rescale_prenorm_residual",
+    "residual_in_fp32",
+    "use_bias",
+    "num_query_groups",
+    "rope_theta",
+    "partial_rotary_factor",
+)
 
 
 def gated_delta(c, found):
     """Gated DeltaNet as Qwen's configs write it."""
     return {
-        "n_mixer_heads": c.need("size", "linear_num_value_heads"), "n_mixer_groups": c.need("size", "linear_num_key_heads"),
-        "mixer_head_dim": c.need("size", "linear_key_head_dim"), "mixer_value_dim": c.need("size", "linear_value_head_dim"),
+        "n_mixer_heads": c.need("size", "linear_num_value_heads"),
+        "n_mixer_groups": c.need("size", "linear_num_key_heads"),
+        "mixer_head_dim": c.need("size", "linear_key_head_dim"),
+        "mixer_value_dim": c.need("size", "linear_value_head_dim"),
         "conv_kernel": c.need("size", "linear_conv_kernel_dim"),
-    }  # fmt: skip
+    }
 
 
 def qwen3_next(c):
     mixture = experts(
-        c, router="softmax", router_normalized=c.get("bool", "norm_topk_prob") or None,
-        shared_d_ff=c.need("size", "shared_expert_intermediate_size"), shared_gate=True,
-    )  # fmt: skip
+        c,
+        router="softmax",
+        router_normalized=c.get("bool", "norm_topk_prob") or None,
+        shared_d_ff=c.need("size", "shared_expert_intermediate_size"),
+        shared_gate=True,
+    )
     return _qwen_linear(c, grouped(c), mixture, qwen_sparse(c, c.need("size", "num_hidden_layers")))
 
 
@@ -212,10 +236,18 @@ def qwen3_5_moe(c):
 def _qwen_linear(c, found, mixture, sparse):
     """Three layers of Gated DeltaNet, one of gated attention."""
     found |= {
-        "norm": "rmsnorm_plus_one", "ffn": gated(c), "attention_bias": bias(c), "qk_norm": "head", "attention_gate": True,
+        "norm": "rmsnorm_plus_one",
+        "ffn": gated(c),
+        "attention_bias": bias(c),
+        "qk_norm": "head",
+        "attention_gate": True,
         **rotary(c, found),
-    }  # fmt: skip
-    c.skip("mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "attn_output_gate", "mamba_ssm_dtype")
+    }
+    modules = c.get("count", "mtp_num_hidden_layers")
+    c.skip("mtp_use_dedicated_embeddings", "mlp_only_layers")
+    c.only("attn_output_gate", True, "the class in transformers knows no other")
+    c.only("output_gate_type", "swish", "the class in transformers knows no other")
+    found["n_mtp_layers"] = modules or None
     every = c.get("size", "full_attention_interval") or 4
     default = [LINEAR if (layer + 1) % every else FULL for layer in range(found["n_layers"])]
     types = mixer_types(c, KINDS, default, "layer_types")
@@ -297,6 +329,7 @@ def _with_convolutions(c, found, default):
 def kimi_linear(c):
     found = latent(c) | {"positions": "none"}
     found = {key: value for key, value in found.items() if key not in ROTARY_FIELDS} | {"positions": "none"}
+    found["n_mtp_layers"] = c.get("count", "num_nextn_predict_layers") or None
     count, inside = found["n_layers"], c.inside("linear_attn_config")
     get = (lambda kind, *keys: None) if inside is None else inside.get
     default = [FULL if layer and layer % 4 == 0 else LINEAR for layer in range(count)]
@@ -307,8 +340,15 @@ def kimi_linear(c):
     number = get("size", "num_heads") or c.need("size", "linear_num_heads")
     size = get("size", "head_dim") or c.need("size", "linear_head_dim")
     kernel = get("size", "short_conv_kernel_size") or c.need("size", "linear_conv_kernel_dim")
-    c.skip("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim", "mla_use_nope", "rope_theta", "use_grouped_topk",
-           "moe_layer_freq")  # fmt: skip
+    c.skip(
+        "linear_num_heads",
+        "linear_head_dim",
+        "linear_conv_kernel_dim",
+        "mla_use_nope",
+        "rope_theta",
+        "use_grouped_topk",
+        "moe_layer_freq",
+    )
     delta = {"n_mixer_heads": number, "mixer_head_dim": size, "conv_kernel": kernel}
     types = mixer_types(c, KINDS, default, "layer_types")
     found, way = with_mixers(found, types, {LINEAR: ({"mixer": "kimi_delta"}, delta)})
@@ -334,3 +374,76 @@ def minimax(c):
     residual = {FULL: full, LINEAR: linear}
     kinds = {name: {**changes, "residual_factors": [*residual[name], *fed]} for name, changes in kinds.items()}
     return with_experts(found, experts(c, "intermediate_size", router="topk_softmax"), [True] * count, (types, kinds))
+
+
+def zamba2(c):
+    found = _key_value_heads(c)
+    width, number = found["d_model"], found["n_heads"]
+    size = 2 * width // number
+    types = c.get("list", "layers_block_type", "layer_types")
+    default = [
+        LINEAR,
+        *([LINEAR] * 5 + ["hybrid"]) * 7,
+        *[LINEAR] * 4,
+        "hybrid",
+        *[LINEAR] * 3,
+        "hybrid",
+        LINEAR,
+        LINEAR,
+    ]
+    types = mixer_types(c, (LINEAR, "hybrid"), default if types is None else types, "layers_block_type", "layer_types")
+    inside, heads_inside = int(c.need("positive", "mamba_expand") * width), c.need("size", "n_mamba_heads")
+    c.skip(*ZAMBA2)
+    found |= {
+        "norm": "rmsnorm", "mixer": "mamba2", "ffn": "none",
+        "n_mixer_heads": heads_inside, "mixer_head_dim": inside // heads_inside,
+        "n_mixer_groups": c.need("size", "mamba_ngroups"), "state_dim": c.need("size", "mamba_d_state"),
+        "conv_kernel": c.need("size", "mamba_d_conv"), "chunk_size": c.need("size", "chunk_size"),
+        "conv_bias": flag(c, "use_conv_bias", None, False), "mixer_norm_eps": 1e-5,
+        "mixer_bias": biases(c.get("bool", "add_bias_linear"), c.get("bool", "add_bias_linear")),
+        "time_step_limit": limit(c, low=c.get("number", "time_step_min")),
+    }  # fmt: skip
+    rope, turned = rotary(c, {"head_dim": size}), c.get("bool", "use_mem_rope")
+    count = c.need("size", "num_mem_blocks")
+    memory = {
+        "n_heads": number,
+        "n_kv_heads": found.pop("n_kv_heads"),
+        "head_dim": size,
+        "score_scale": (size / 2) ** -0.5,
+        "d_ff": c.get("size", "intermediate_size") or 4 * width,
+        "shared_blocks": count,
+        "shared_ffn": ACTIVATIONS[c.need(PLAIN, "hidden_act")][1],
+        "adapter_rank": c.need("size", "adapter_rank"),
+        "attention_adapter": c.get("bool", "use_shared_attention_adapter") or None,
+        **(rope if turned else {"positions": "none"}),
+    }
+    found.pop("n_heads")
+    c.only("add_bias_linear", False, "no published model has it")
+    used = [at for at, kind in enumerate(types) if kind == "hybrid"]
+    names = [f"hybrid_{used.index(at) % count}" if at in used else LINEAR for at in range(len(types))]
+    kinds = {f"hybrid_{at}": {"block": "hybrid", "shared_block": at} for at in range(count)} | {LINEAR: {}}
+    return found | (memory if used else {"positions": "none"}) | combined((names, kinds))
+
+
+ZAMBA2 = (
+    "use_mamba_kernels",
+    "use_mem_eff_path",
+    "use_long_context",
+    "num_logits_to_keep",
+    "hybrid_layer_ids",
+    "kv_channels",
+    "attention_head_dim",
+    "attention_hidden_size",
+    "mamba_headdim",
+    "num_query_groups",
+    "time_step_max",
+    "time_step_floor",
+    "time_step_limit",
+    "num_attention_heads",
+)
+
+
+def _key_value_heads(c):
+    """Sizes with key/value heads of their own; the size of a head is not the width divided by their number."""
+    found = sizes(c, own_head=True)
+    return found | {"n_kv_heads": c.get("size", *KV_KEYS) or found["n_heads"]}

@@ -36,7 +36,7 @@ def deepseek_v2(c):
 
 
 def deepseek_v3(c):
-    c.skip("ep_size")
+    c.skip("ep_size", "is_decoder", "add_cross_attention")
     found = latent(c) | {
         "rope_layout": "interleaved" if c.get("bool", "rope_interleave") else None,
         "n_mtp_layers": c.get("count", "num_nextn_predict_layers", "num_mtp_layers") or None,
@@ -97,11 +97,21 @@ def longcat_flash(c):
         "rope_interleave",
     )
     mixture = experts(
-        c, "expert_ffn_hidden_size", router="softmax", router_bias="correction",
-        router_scale=c.get("positive", "routed_scaling_factor"), n_zero_experts=c.get("count", "zero_expert_num") or None,
-    )  # fmt: skip
+        c,
+        "expert_ffn_hidden_size",
+        router="softmax",
+        router_bias="correction",
+        router_scale=c.get("positive", "routed_scaling_factor"),
+        n_zero_experts=c.get("count", "zero_expert_num") or None,
+    )
     c.skip("num_hidden_layers")  # twice as many in newer configs: of attention
-    return found | mixture | {
-        "block": "shortcut", "rope_layout": "interleaved",
-        "q_latent_scale": math.sqrt(width / found["q_latent_dim"]), "kv_latent_scale": math.sqrt(width / found["kv_latent_dim"]),
-    }  # fmt: skip
+    return (
+        found
+        | mixture
+        | {
+            "block": "shortcut",
+            "rope_layout": "interleaved",
+            "q_latent_scale": math.sqrt(width / found["q_latent_dim"]),
+            "kv_latent_scale": math.sqrt(width / found["kv_latent_dim"]),
+        }
+    )

@@ -7,8 +7,11 @@ from .common import (
     experts,
     first_dense,
     flag,
+    gated,
     heads,
     llama_like,
+    plain,
+    sizes,
     with_experts,
 )
 
@@ -42,6 +45,8 @@ def qwen2_moe(c):
 
 
 def qwen3_moe(c):
+    for key, value in (("qkv_bias", False), ("use_qk_norm", True), ("shared_expert_intermediate_size", 0)):
+        c.only(key, value, "the class in transformers knows no other")
     found = llama_like(c) | {"attention_bias": bias(c), "qk_norm": "head"}
     on = c.get("bool", "use_sliding_window")
     found["window"] = c.get("size", "sliding_window") if on else None
@@ -115,6 +120,7 @@ def gpt_oss(c):
     found = heads(c)
     window = c.get("size", "sliding_window")
     types = layer_types(c, found["n_layers"], lambda layer: (layer + 1) % 2)
+    c.skip("initial_context_length")
     c.only("hidden_act", "silu", "its experts have a SwiGLU of their own")
     c.only("swiglu_alpha", 1.702, "what its experts compute")
     found |= {"norm": "rmsnorm", "attention_sinks": True, "attention_bias": bias(c), **rotary(c, found)}
@@ -164,9 +170,48 @@ def ernie4_5_moe(c):
     return with_experts(found, mixture, [first <= layer <= last and (layer + 1) % every == 0 for layer in range(count)])
 
 
+def switch_transformers(c):
+    found = sizes(c, own_head=True)
+    count = {"encoder": found["n_layers"], "decoder": c.get("size", "num_decoder_layers") or found["n_layers"]}
+    found |= {
+        "stack": "encoder_decoder", "n_encoder_layers": count["encoder"], "n_layers": count["decoder"],
+        "head_dim": c.need("size", "d_kv"), "d_ff": c.need("size", "d_ff"), "ffn": plain(c, "dense_act_fn"),
+        "norm": "rmsnorm", "positions": "relative_bias", "score_scale": 1.0,
+        "position_buckets": c.need("size", "relative_attention_num_buckets"),
+        "position_max_distance": c.need("size", "relative_attention_max_distance"),
+        "head_scale": found["d_model"] ** -0.5 if found["tied"] is not False else None,
+    }  # fmt: skip
+    c.skip(
+        "router_dtype", "router_ignore_padding_tokens", "router_jitter_noise", "add_router_probs", "feed_forward_proj"
+    )
+    c.skip("is_decoder", "add_cross_attention", "encoder_sparse_step", "decoder_sparse_step", "is_gated_act")
+    sparse = {}
+    for stack, layers in count.items():
+        number = c.get("count", f"num_sparse_{stack}_layers")
+        step = layers // number if number else layers
+        sparse[stack] = [step == 1 or (step and layer % step == 1) for layer in range(layers)]
+    shorter = min(count.values())
+    if sparse["encoder"][:shorter] != sparse["decoder"][:shorter]:
+        c.refuse(
+            "num_sparse_decoder_layers",
+            c.data.get("num_sparse_decoder_layers"),
+            "experts in the same layers as of the encoder",
+        )
+    mixture = experts(
+        c, "d_ff", router="softmax", expert_capacity=c.need("size", "expert_capacity"), experts_per_token=1,
+        router_bias=flag(c, "router_bias", "linear", None),
+    )  # fmt: skip
+    return with_experts(found, mixture, max(sparse.values(), key=len))
+
+
 def minimax_m2(c):
     found = llama_like(c) | {"qk_norm": "full"}
-    c.skip("router_jitter_noise")
+    c.skip("router_jitter_noise", "mtp_transformer_layers", "attn_type_list")
+    for key, value in (("scoring_func", "sigmoid"), ("use_qk_norm", True), ("qk_norm_type", "per_layer"),
+                       ("use_routing_bias", True), ("shared_intermediate_size", 0)):  # fmt: skip
+        c.only(key, value, "the class in transformers knows no other")
+    modules = c.get("count", "num_mtp_modules")
+    found["n_mtp_layers"] = modules or None if c.get("bool", "use_mtp") else None
     return every_layer(
         found,
         experts(c, "intermediate_size", router="sigmoid", router_bias="correction", router_normalized=True),

@@ -27,9 +27,12 @@ def llama4(c):
     sparse = list(range(step - 1, count, step)) if sparse is None else sparse
     mixture = experts(c, "intermediate_size", router="sigmoid", expert_input_scaled=True, n_shared_experts=1)
     return with_experts(
-        found, mixture, [layer in sparse for layer in range(count)],
-        (kinds_of(c, "layer_types", types, chunked, count), chunked), (turned, {"turned": rope | normed, "still": still}),
-    )  # fmt: skip
+        found,
+        mixture,
+        [layer in sparse for layer in range(count)],
+        (kinds_of(c, "layer_types", types, chunked, count), chunked),
+        (turned, {"turned": rope | normed, "still": still}),
+    )
 
 
 def mimo_v2_flash(c):
@@ -83,7 +86,15 @@ def dbrx(c):
     rope = rotary(c, found | {"head_dim": found["d_model"] // found["n_heads"]})
     if base is not None and not c.given("rope_parameters"):
         rope["rope_base"] = base
-    return found | rope | {
-        "ffn": "swiglu", "n_experts": fed.need("size", "moe_num_experts"), "experts_per_token": fed.need("size", "moe_top_k"),
-        "expert_d_ff": fed.need("size", "ffn_hidden_size"), "router": "softmax", "router_normalized": power == 1 or None,
-    }  # fmt: skip
+    return (
+        found
+        | rope
+        | {
+            "ffn": "swiglu",
+            "n_experts": fed.need("size", "moe_num_experts"),
+            "experts_per_token": fed.need("size", "moe_top_k"),
+            "expert_d_ff": fed.need("size", "ffn_hidden_size"),
+            "router": "softmax",
+            "router_normalized": power == 1 or None,
+        }
+    )

@@ -2,7 +2,8 @@
 
 A row says where a weight of ours lies: path -> module of the checkpoint, both without "weight" and "bias". `{}` is the
 number of the layer, `*` that of an expert or of a head, each of which has a tensor of its own; "=" marks a tensor that
-is called so and no more. "q|k|v" on the left: the three lie in one tensor, one after the other.
+is called so and no more. "q|k|v" on the left: the three lie in one tensor, one after the other. "[qkv]" on the right:
+three tensors, which are parts of one.
 
 Behind a colon stands how a matrix lies, where it is not (outputs, inputs), each side in the order of our axes and
 merged: > outputs, < inputs, @ what stacks matrices, parentheses around what is merged, 1 an axis of size one. Before it
@@ -10,11 +11,9 @@ how parts share it, where not one after the other: "groups" for each key/value h
 norm with a row for each head, "last" has its last axis apart.
 """
 
-import re
-
 from .dense import DENSE, FALCON_40B, T5, T5_PLAIN
 from .gemma import GEMMA
-from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID
+from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID, zamba2
 from .latent import LATENT, WITHOUT_Q_LATENT
 from .moe import MOE
 from .recurrent import RECURRENT
@@ -49,6 +48,9 @@ ALIASES = (
     (r"\.feedforward_layer_norm\.", ".post_attention_layernorm."),
     (r"\.gate\.moe_statics\.", ".moe_statics."),
     (r"\.self_attn\.sinks$", ".self_attn.attention_sink_bias"),
+    (r"\.self_attn\.forget_gate\.", ".self_attn."),
+    (r"^model\.", "backbone."),
+    (r"^lm_head\.", "embed_out."),
 )
 # Copies of tied tensors that some files repeat: they have to be equal to what they repeat
 COPIES = {
@@ -67,6 +69,8 @@ CONSTANTS = {r"model\.layers\.\d+\.mlp\.act_fn\.beta": 0.5, r"model\.layers\.\d+
 def table(model, file=()):
     """{path without ".weight" or ".bias": module} of a model; file: names of the tensors in its checkpoint."""
     fields, found = model.fields, NAMES[model.family]
+    if model.family == "zamba2":
+        return zamba2(model)
     if model.family == "falcon" and fields.get("block") == "parallel_two_norms":
         return found | FALCON_40B
     if found is T5 and not fields["ffn"].endswith(("glu", "glu_tanh")):
@@ -93,13 +97,11 @@ def _convolution(file):
 
 def _fused(found, file):
     """Rows for experts that the file holds as one tensor of all, as transformers does at run time."""
-    if not any(name.endswith(("experts.gate_up_proj", "experts.up_proj")) for name in file):
-        return {}
+    up = next((up for up in ("gate_up_proj", "up_proj") if any(name.endswith(f"experts.{up}") for name in file)), None)
     rows = {}
     for key, module in found.items():
-        stem = re.sub(r"experts\.\*\..*", "experts.", module)
-        if key.endswith("experts/down") and stem != module:
-            parts = "gate|up" if key.replace("down", "gate") in found else "up"
-            rows[key.replace("down", parts)] = f"={stem}{'gate_' * (parts != 'up')}up_proj"
-            rows[key] = f"={stem}down_proj"
+        stem, several, _ = module.partition("experts.*.")
+        if up is not None and several and key.endswith("experts/down"):
+            rows[key] = f"={stem}experts.down_proj"
+            rows[key.replace("down", "gate|up" if up == "gate_up_proj" else "up")] = f"={stem}experts.{up}"
     return rows

@@ -16,13 +16,7 @@ MLA = LLAMA | {
     L + "attention/indexer/k_norm": A + "indexer.k_norm",
     L + "attention/indexer/weigh": A + "indexer.weights_proj",
 }
-WITHOUT_Q_LONGCAT = {
-    row.replace("attention", f"attention_{at}", 1): module.replace("self_attn.", f"self_attn.{at}.")
-    for row, module in MLA.items()
-    for at in "01"
-    if row.startswith(L + "attention/")
-}
-LATENT = {L + "attention/q|q_rope": A + "q_proj:groups"}
+WITHOUT_Q_LATENT = {L + "attention/q|q_rope": A + "q_proj:groups"}
 DEEPSEEK = MLA | experts(M)
 LONGCAT = {
     row.replace("attention", f"attention_{at}", 1): module.replace("self_attn.", f"self_attn.{at}.")

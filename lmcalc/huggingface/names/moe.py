@@ -1,6 +1,6 @@
 """Mixtures of experts on softmax attention."""
 
-from .dense import DOUBLE, LLAMA, L, M
+from .dense import DOUBLE, LLAMA, T5, L, M
 
 PARTS, PROJ, W = ("gate", "up", "down"), ("gate_proj", "up_proj", "down_proj"), ("w1", "w3", "w2")
 
@@ -90,5 +90,18 @@ MOE = {
         L + "ffn/experts/gate|up": M + "mlp.input_linear",
         L + "ffn/experts/down": M + "mlp.output_linear",
         L + "ffn/output_bias": "=" + M + "mlp.bias",
+    },
+    "switch_transformers": T5
+    | {
+        row: module
+        for ours, theirs in (("encoder/" + L, "encoder.block.{}.layer.1."), (L, "decoder.block.{}.layer.2."))
+        for row, module in {
+            ours + "ffn/up": theirs + "mlp.wi",
+            ours + "ffn/down": theirs + "mlp.wo",
+            ours + "ffn/router/gate": theirs + "mlp.router.classifier",
+            ours + "ffn/router/bias": "=" + theirs + "mlp.router.classifier.bias",
+            ours + "ffn/experts/up": theirs + "mlp.experts.expert_*.wi",
+            ours + "ffn/experts/down": theirs + "mlp.experts.expert_*.wo",
+        }.items()
     },
 }

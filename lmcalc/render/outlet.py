@@ -1,0 +1,66 @@
+"""Where output goes: standard output, or a file that is whole or not there."""
+
+import os
+import sys
+
+from ..errors import InputError
+
+
+def check(path):
+    """Refuse a path that cannot be written, before any work is done."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise InputError(f"-o {path}: is a folder; allowed: a file")
+    if not os.path.isdir(folder):
+        raise InputError(f"-o {path}: cannot be written: there is no folder {os.path.dirname(path)}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK) or not os.access(folder, os.W_OK):
+        raise InputError(f"-o {path}: cannot be written: Permission denied")
+
+
+class Outlet:
+    """A file to write bytes or text to, as a context: what is there at its end replaces the file, after an error nothing does.
+
+    path: None for standard output. A device, such as a terminal, is written to as it is.
+    """
+
+    def __init__(self, path):
+        self.path = None if path is None else os.path.realpath(path)
+        self.given, self.partial = path, None
+
+    def __enter__(self):
+        if self.path is None:
+            return self
+        try:
+            if os.path.exists(self.path) and not os.path.isfile(self.path):
+                self.file = open(self.path, "wb")
+            else:
+                self.partial = f"{self.path}.part"
+                self.file = open(self.partial, "wb")
+        except OSError as error:
+            raise self._refused(error) from None
+        return self
+
+    def write(self, data):
+        if self.path is None:
+            sys.stdout.write(data)
+        else:
+            self.file.write(data if isinstance(data, bytes) else data.encode())
+
+    def __exit__(self, kind, error, trace):
+        if self.path is None:
+            if kind is None:
+                sys.stdout.flush()
+            return
+        try:
+            self.file.close()
+            if kind is None and self.partial:
+                os.replace(self.partial, self.path)
+        except OSError as other:
+            kind, error = type(other), other
+        if kind is not None and self.partial and os.path.isfile(self.partial):
+            os.remove(self.partial)
+        if isinstance(error, OSError):
+            raise self._refused(error) from None
+
+    def _refused(self, error):
+        return InputError(f"-o {self.given}: cannot be written: {error.strerror}")
