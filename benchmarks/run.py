@@ -3,7 +3,8 @@
     python benchmarks/run.py [--peer PYTHON] [--repeats 15]
 
 Processor time (user and system, of the process alone), median of so many runs, taken in turns. Of a cold start:
-`lmcalc report` of the largest card on a machine, as a table and as JSON, against `import rich.table`; of a sweep: a
+`lmcalc report` of the largest card on a machine, as a table and as JSON, against `import rich.table`, and
+`lmcalc compare` of twenty cards on three machines against a report; of a sweep: a
 million points of the Python API against its limit, and a point of it against a report. --peer: a Python that has the
 package llm-flops (pip install llm-flops rich), whose JSON estimate and evaluation in a loop are measured beside.
 
@@ -35,8 +36,15 @@ COLD = {
     "lmcalc report, a table": REPORT,
     "lmcalc report -f json": [*REPORT, "-f", "json"],
 }
+MODELS = """
+    llama-2-7b llama-2-13b llama-2-70b llama-3-8b llama-3-70b llama-3.1-8b llama-3.1-70b llama-3.1-405b mistral-7b gpt2
+    gpt2-xl qwen-2.5-7b qwen-2.5-72b gemma-3-1b gemma-3-4b gemma-3-12b falcon-7b olmo-2-7b yi-34b opt-6.7b
+""".split()  # twenty
+COMPARE = [command("lmcalc"), "compare", *MODELS, "-H", "h100", "-H", "a100", "-H", "b200"]
+TIMES_A_REPORT = 3  # limit of compare over 20 models and 3 machines
 PEER = ["estimate", "meta-llama/Llama-3.1-8B", "--no-hf", "--json"]  # of the models that it bundles
 BASE = "import rich.table"
+SIDE_BY_SIDE = "lmcalc compare, 20 models x 3 machines"
 LIMITS = {"lmcalc report, a table": 2.2, "lmcalc report -f json": 1.3}
 
 POINTS = 1_000_000
@@ -104,7 +112,7 @@ def main():
     options = parser.parse_args()
     broken = []
 
-    cases = {name: (sys.executable, arguments) for name, arguments in COLD.items()}
+    cases = {name: (sys.executable, arguments) for name, arguments in {**COLD, SIDE_BY_SIDE: COMPARE}.items()}
     if options.peer:
         cases["peer: import rich.table"] = (options.peer, COLD[BASE])
         cases["peer: llm-flops estimate --json"] = (options.peer, [command("llm-flops", options.peer), *PEER])
@@ -115,6 +123,11 @@ def main():
         if limit is not None and ratio > limit:
             broken.append(name)
         print(f"{name:40} {1000 * seconds:8.1f} {ratio:8.2f} {limit or '':>8}")
+
+    ratio = found[SIDE_BY_SIDE] / found["lmcalc report, a table"]
+    print(f"{SIDE_BY_SIDE}: {ratio:.2f} reports, limit {TIMES_A_REPORT}")
+    if ratio > TIMES_A_REPORT:
+        broken.append(SIDE_BY_SIDE)
 
     repeats = max(3, options.repeats // 3)
     scripts = {name: (sys.executable, SWEEP.format(grid=grid)) for name, grid in GRIDS.items()}

@@ -131,8 +131,9 @@ def sweep(options):
 
     columns = None if options.columns is None else options.columns.split(",")
     chosen = {name: value for name, value in workload(options).items() if value is not False}
-    asked = Sweep(options.model, options.hardware, columns, [changes(options, each) for each in options.model],
-                  pairs("--set-hardware", options.set_hardware), parsed(options.vary), options.engine, options.scheduler, chosen)  # fmt: skip
+    fields = [changes(options, each) for each in options.model]
+    asked = Sweep(options.model, options.hardware, columns, fields, pairs("--set-hardware", options.set_hardware),
+                  parsed(options.vary), options.engine, options.scheduler, chosen)  # fmt: skip
     return answer(asked, form(options, STREAMED), options.output, options.wide, given=columns is not None)
 
 
@@ -159,7 +160,7 @@ def show(options):
 
 
 def validate(options):
-    """reference forwards of shrunken copies, counted by machine, against what was predicted; or measured times against bounds"""
+    """reference forwards of shrunken copies, counted, against what was predicted; or measured times against bounds"""
     if options.measured is not None:
         return measured(options)
     if options.published:
@@ -181,7 +182,8 @@ def validate(options):
 def measured(options):
     """What `validate` does with measured kernels."""
     if options.model or options.published:
-        raise InputError(f"--measured with {'--published' if options.published else options.model[0]}: allowed: --measured alone")
+        other = "--published" if options.published else options.model[0]
+        raise InputError(f"--measured with {other}: allowed: --measured alone")
     from .questions.measured import measured as ask
 
     data, suffix = ask(options.measured), picture(options.output)
@@ -250,7 +252,7 @@ def parser():
         for group in groups.split():
             GROUPS[group](command)
         more = STREAMED if name == "sweep" else ()
-        command.add_argument("-f", "--format", choices=(*FORMATS, *more), help="how to print (default: by the ending of FILE, else table)")
+        command.add_argument("-f", "--format", choices=(*FORMATS, *more), help="default: by the ending of FILE, else table")
         command.add_argument("-o", "--output", metavar="FILE", help="write to a file")
         command.add_argument("--no-color", action="store_true", help="no colours (NO_COLOR in the environment does the same)")
     return top
@@ -265,11 +267,15 @@ def _models(command):
 
 
 def _published(command):
-    command.add_argument("--published", action="store_true", help="papers' formulas and tables against what lmcalc computes; exit 1 for a miss without a reason")  # fmt: skip
+    command.add_argument(
+        "--published", action="store_true", help="papers' formulas and tables against ours; exit 1 for a miss without a reason"
+    )
 
 
 def _changes(command):
-    command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ...")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ..."
+    )
 
 
 def _checkpoint(command):
@@ -310,15 +316,16 @@ def _variants(command):
 
 
 def _vary(command):
-    command.add_argument("--vary", action="append", default=[], metavar="NAME=VALUES", help="an axis of the grid: batch=1,8,64  n_layers=8:64:8  context=1k:128k:log2 (k = 1024, ends included); repeatable")
-    command.add_argument("--columns", metavar="NAME,...", help="which columns (default: the usual ones; all: see README)")
-    command.add_argument("--wide", metavar="NAME", help="the values of this axis side by side instead of below each other")
-    command.add_argument("--engine", choices=("numpy", "dask"), default="numpy", help="arrays that are computed with (default numpy)")
-    command.add_argument("--scheduler", metavar="ADDRESS", help="a Dask cluster, for --engine dask (default: threads of this process)")
+    axes = "batch=1,8,64  n_layers=8:64:8  context=1k:128k:log2 (k = 1024, ends included)"
+    command.add_argument("--vary", action="append", default=[], metavar="NAME=VALUES", help=f"an axis: {axes}; repeatable")
+    command.add_argument("--columns", metavar="NAME,...", help="which columns (default: the usual ones)")
+    command.add_argument("--wide", metavar="NAME", help="the values of this axis side by side, not below each other")
+    command.add_argument("--engine", choices=("numpy", "dask"), default="numpy", help="whose arrays (default numpy)")
+    command.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster (default: threads of this process)")
 
 
 def _named(command):
-    command.add_argument("name", metavar="COMMAND", help="report, compare, sweep, validate, inspect, models or hardware")
+    command.add_argument("name", metavar="COMMAND", help="report, compare, sweep, validate, inspect ...")
 
 
 def _family(command):

@@ -2,7 +2,8 @@
 
     python tests/browser_roofline.py [SCREENSHOT.png]
 
-Needs a `chromium` or `google-chrome` on the path, and says so where there is none; test_plot.py checks what needs no browser.
+Needs a `chromium` or `google-chrome` on the path, and says so where there is none; test_plot.py checks what needs no
+browser.
 """
 
 import re
@@ -33,8 +34,8 @@ toggle("show:links"); seen.push("roofs with links " + (roofs() - few)); toggle("
 const was = document.body.classList.contains("dark");
 toggle("dark"); seen.push("dark " + (document.body.classList.contains("dark") !== was)); toggle("dark");
 document.querySelector(".mark").dispatchEvent(new MouseEvent("mouseenter"));
-seen.push("hover " + document.getElementById("hover").style.display + " " + document.getElementById("hover").textContent);
-const note = document.createElement("pre");
+seen.push("hover " + document.getElementById("hover").style.display + " " +
+document.getElementById("hover").textContent); const note = document.createElement("pre");
 note.id = "seen"; note.hidden = true; note.textContent = seen.join("\\n");
 document.body.append(note);
 }
@@ -54,10 +55,21 @@ def main():
         done = subprocess.run([*common, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120)
         seen = re.search(r'<pre id="seen"[^>]*>(.*?)</pre>', done.stdout, re.S)
         if len(sys.argv) > 1:
-            subprocess.run([*common, f"--screenshot={Path(sys.argv[1]).resolve()}", path.as_uri()], capture_output=True, timeout=120)
+            subprocess.run(
+                [*common, f"--screenshot={Path(sys.argv[1]).resolve()}", path.as_uri()],
+                capture_output=True,
+                timeout=120,
+            )
     text = "the page did not run" if seen is None else seen.group(1)
     print(text)
-    expected = ("without decode 4 of 8", "without h100 4", "again 8", "roofs with links 2", "dark true", "hover block llama-3.1-8b on h100-sxm")
+    expected = (
+        "without decode 4 of 8",
+        "without h100 4",
+        "again 8",
+        "roofs with links 2",
+        "dark true",
+        "hover block llama-3.1-8b on h100-sxm",
+    )
     missing = [each for each in expected if each not in text] + ["error"] * ("error:" in text)
     if missing:
         raise SystemExit(f"not as expected: {missing}")

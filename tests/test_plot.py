@@ -38,7 +38,11 @@ def test_labels_cover_neither_each_other_nor_points(data, dark):
         assert extent.x0 <= a and c <= extent.x1 and extent.y0 <= b and d <= extent.y1
         for e, f, g, h in figure.boxes[at + 1 :]:
             assert min(c, g) <= max(a, e) or min(d, h) <= max(b, f), "two labels overlap"
-    points = [axes.transData.transform((each["intensity"], each["reached_flop_per_s"])) for each in data["points"] if each["intensity"]]
+    points = [
+        axes.transData.transform((each["intensity"], each["reached_flop_per_s"]))
+        for each in data["points"]
+        if each["intensity"]
+    ]
     for a, b, c, d in figure.boxes:
         assert not any(a < x < c and b < y < d for x, y in points), "a label covers a point"
 
@@ -55,7 +59,16 @@ def test_colours_are_told_apart_without_colour():
     """Every machine has its own line, every model its own shape, and decode is hollow."""
     figure = draw(roofline(["llama-3.1-8b", "gpt2"], ["h100", "a100"]))
     lines = figure.axes[0].lines
-    assert len({repr(line._unscaled_dash_pattern) for line in lines if line.get_marker() == "None" and len(line.get_xdata()) == 2}) >= 2
+    assert (
+        len(
+            {
+                repr(line._unscaled_dash_pattern)
+                for line in lines
+                if line.get_marker() == "None" and len(line.get_xdata()) == 2
+            }
+        )
+        >= 2
+    )
     marks = [line for line in lines if line.get_marker() != "None"]
     assert len({line.get_marker() for line in marks}) == 2
     assert len({line.get_markerfacecolor() for line in marks}) == 3  # a fill a machine, and paper

@@ -370,7 +370,7 @@ def test_a_bias_costs_one_addition_a_score():
 
 # Refusals ---------------------------------------------------------------------------------------------------------
 
-KINDS = "linear, dynamic, llama3, yarn, longrope, proportional"
+KINDS = "linear, dynamic, llama3, yarn, longrope, longrope_mscale, proportional"
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ KINDS = "linear, dynamic, llama3, yarn, longrope, proportional"
         ({"rope_scaling": {"kind": "dynamic", "factor": 2}}, "rope_scaling.original_max_positions = None"),
         ({"rope_scaling": {**YARN, "truncate": 1}}, "rope_scaling.truncate = 1; allowed: true or false"),
         ({"rope_scaling": LONGROPE, "max_positions": 64}, "long_factor = .*allowed: 4 numbers above 0"),
-        ({"rope_scaling": {**LLAMA3, "low_freq_factor": 4.0}}, "low_freq_factor = 4.0; allowed: less than"),
+        ({"rope_scaling": {**LLAMA3, "low_freq_factor": 5.0}}, "low_freq_factor = 5.0; allowed: at most"),
         ({"positions": "none", "rope_scaling": YARN}, "rope_scaling = .*no part of this model"),
         ({"positions": "none", "rope_base": 2.0}, "rope_base = 2.0: no part of this model"),
         ({"positions": "relative_bias"}, "position_buckets is missing"),

@@ -2,6 +2,7 @@
 
 import math
 
+import jsonschema
 import pytest
 
 import lmcalc
@@ -97,7 +98,9 @@ def test_the_batch_at_which_decode_turns(model, name):
         turn = roofline(model, name, context=context)["turns"][1]
         batch = turn["batch"]
         if batch is None:
-            assert all(bound_by(model, name, "decode", batch=b, context=context) == "memory" for b in (1, 10**3, 10**6, 10**9))
+            assert all(
+                bound_by(model, name, "decode", batch=b, context=context) == "memory" for b in (1, 10**3, 10**6, 10**9)
+            )
             continue
         assert bound_by(model, name, "decode", batch=batch, context=context) == turn["to"] != "memory"
         assert bound_by(model, name, "decode", batch=10 * batch, context=context) != "memory"
@@ -112,7 +115,9 @@ def test_the_batch_at_which_decode_turns_by_brute_force(name):
     assert found == first
 
 
-@pytest.mark.parametrize("model, name", [(LLAMA, "h100"), ("gpt2", "a100"), ("mistral-7b", "a100"), ("llama-3.1-70b", "tpu-v5e")])
+@pytest.mark.parametrize(
+    "model, name", [(LLAMA, "h100"), ("gpt2", "a100"), ("mistral-7b", "a100"), ("llama-3.1-70b", "tpu-v5e")]
+)
 def test_beyond_a_context_no_batch_helps(model, name):
     limit = roofline(model, name)["turns"][1]["context_limit"]
     assert bound_by(model, name, "decode", batch=10**12, context=limit) != "memory"
@@ -166,11 +171,15 @@ def product(b, d, f, weights="bf16", activations="bf16"):
 
 def least(bandwidth, peak, **options):
     """The least batch at which a product with a matrix of 8192 x 32768 is compute bound."""
-    return next(b for b in range(1, 2000) if bounds(product(b, 2**13, 2**15, **options), bandwidth, peak, None)["bound_by"] == "compute")
+    return next(
+        b
+        for b in range(1, 2000)
+        if bounds(product(b, 2**13, 2**15, **options), bandwidth, peak, None)["bound_by"] == "compute"
+    )
 
 
 def test_the_scaling_books_products():
-    """jax-ml/scaling-book roofline.md: with d, f far above b the ridge is peak over bandwidth times bytes a weight over 2."""
+    """jax-ml/scaling-book roofline.md: for large d and f, b is peak over bandwidth times half the bytes of a weight."""
     # bf16 on a TPU v5e, 1.97e14 over 8.2e11: the book leaves out activations and says b > 240. With them, exactly:
     # 2 b d f / peak >= 2 (b d + d f + b f) / bandwidth, so b >= r d f / (d f - r (d + f)), r = peak / bandwidth
     ratio = 1.97e14 / 8.2e11
@@ -178,7 +187,9 @@ def test_the_scaling_books_products():
     assert round(ratio, 1) == 240.2
     # int8 (question 1): 3.94e14 over 8.1e11 is 486, so b > 243; activations of a byte, too
     ratio = 3.94e14 / 8.1e11 / 2
-    assert least(8.1e11, 3.94e14, weights="int8", activations="int8") == math.ceil(ratio * 2**28 / (2**28 - ratio * (2**13 + 2**15)))
+    assert least(8.1e11, 3.94e14, weights="int8", activations="int8") == math.ceil(
+        ratio * 2**28 / (2**28 - ratio * (2**13 + 2**15))
+    )
     assert round(ratio) == 243
     # int8 weights under bf16 activations (question 2): b > 120
     peak, bandwidth, size = 1.97e14, 8.2e11, 2**28
@@ -188,8 +199,12 @@ def test_the_scaling_books_products():
 
 
 def test_the_scaling_books_question_4_on_tpus():
-    """tpus.md 4.1: int8[16384, 4096] x int8[b, 4096] on v5e, written in bf16 there (ours: as activations): b > 262.7 exactly."""
-    found = next(b for b in range(1, 1000) if bounds(product(b, 4096, 16384, "int8", "int8"), 8.1e11, 3.94e14, None)["bound_by"] == "compute")
+    """tpus.md 4.1: int8[16384, 4096] x int8[b, 4096] on v5e, 3.94e14 over 8.1e11: b > 262.7 exactly."""
+    found = next(
+        b
+        for b in range(1, 1000)
+        if bounds(product(b, 4096, 16384, "int8", "int8"), 8.1e11, 3.94e14, None)["bound_by"] == "compute"
+    )
     ratio, size, edges = 3.94e14 / 8.1e11 / 2, 4096 * 16384, 4096 + 16384
     assert found == math.ceil(ratio * size / (size - ratio * edges)) == 263
 
@@ -207,7 +222,15 @@ def test_the_scaling_books_sum_of_two_arrays():
 
 def lecture(b, n, d, h, kv_heads, causal=True, past=0):
     """(multiply-adds of q, k, v, out; elements of cache that attention reads) of one layer."""
-    sizes = {"n_layers": 1, "d_model": d, "n_heads": h, "n_kv_heads": kv_heads, "d_ff": 1, "vocab_size": 1, "norm": "rmsnorm"}
+    sizes = {
+        "n_layers": 1,
+        "d_model": d,
+        "n_heads": h,
+        "n_kv_heads": kv_heads,
+        "d_ff": 1,
+        "vocab_size": 1,
+        "norm": "rmsnorm",
+    }
     report = lmcalc.report({"model_type": "llama", "hidden_size": d, "num_hidden_layers": 1, "num_attention_heads": h,
                             "num_key_value_heads": kv_heads, "intermediate_size": sizes["d_ff"], "vocab_size": 1,
                             "max_position_embeddings": 2**20}, batch=b, prompt=n, context=past).to_dict()  # fmt: skip
@@ -216,7 +239,7 @@ def lecture(b, n, d, h, kv_heads, causal=True, past=0):
 
 @pytest.mark.parametrize("b, n, d, h", [(8, 2048, 4096, 32), (2, 512, 1024, 8)])
 def test_the_lectures_pages_58_to_62(b, n, d, h):
-    """Its terms b n d**2, b n**2 d and n d**2 with their constants: products 8 b n d**2, cache 2 b n d (MHA), d / h (MQA)."""
+    """Its terms b n d**2, b n**2 d and n d**2 with their constants, for MHA, MQA and GQA."""
     k = d // h
     mha, mqa, gqa = (lecture(b, n, d, h, heads, past=n) for heads in (h, 1, h // 4))
     # page 58: four projections of the whole sequence, 2 multiply-add each: 8 b n d**2; scores 4 b d pairs
@@ -235,17 +258,19 @@ def test_the_lectures_pages_58_to_62(b, n, d, h):
 
 
 def test_the_lectures_page_60_intensity():
-    """Decode of attention: (n / d + 1 / b)**-1 up to constants: 8 b d**2 over 2 (2 b n d + 4 d**2) is (n / (2 d) + 1 / b)**-1."""
+    """(n / d + 1 / b)**-1 up to constants: 8 b d**2 over 2 (2 b n d + 4 d**2) is (n / (2 d) + 1 / b)**-1."""
     b, n, d, h = 16, 4096, 4096, 32
     decode = lecture(b, n, d, h, h, past=n)["decode"]
     rows = {row["path"].rpartition("/")[2]: row for row in decode["by_part"]}
     products = sum(rows[name]["flops_by_class"]["contraction"] for name in ("q", "k", "v", "out"))
-    moved = sum(rows[name]["bytes_by_kind"]["weights"] for name in ("q", "k", "v", "out")) + decode["bytes"]["cache_read"]
+    moved = (
+        sum(rows[name]["bytes_by_kind"]["weights"] for name in ("q", "k", "v", "out")) + decode["bytes"]["cache_read"]
+    )
     assert products / moved == (n / (2 * d) + 1 / b) ** -1
 
 
 def test_gpt_fasts_bytes_a_token():
-    """pytorch-labs/gpt-fast@32971d3: Llama-2-7B bf16 on an A100 at 104.9 tokens/s moves 1397.31 GB/s: 13.32 GB a token."""
+    """pytorch-labs/gpt-fast@32971d3: Llama-2-7B bf16 on an A100, 104.9 tokens/s at 1397.31 GB/s: 13.32 GB a token."""
     implied = 1397.31e9 / 104.9
     found = lmcalc.report("llama-2-7b", hardware="a100", prompt=5, context=5 + 100).to_dict()
     assert found["decode"]["bytes"]["total"] == pytest.approx(implied, rel=0.01)
@@ -268,10 +293,23 @@ def test_ceilings_are_the_machines_peaks():
     data = roofline("gpt2", "h100")["machines"][0]
     found = {(each["unit"], dtype): each["flop_per_s"] for each in data["ceilings"] for dtype in each["dtypes"]}
     one = machine("h100")
-    assert found == {**{("matrix", name): rate for name, rate in one.peak.items()}, **{("vector", name): rate for name, rate in one.vector.items()}}
+    assert found == {
+        **{("matrix", name): rate for name, rate in one.peak.items()},
+        **{("vector", name): rate for name, rate in one.vector.items()},
+    }
 
 
-@pytest.mark.parametrize("given, said", [(("gpt2", []), "needs a machine"), (("gpt2", "h100", "layer"), "phase, kernel"), (("gpt2", "h1000"), "h100")])
+@pytest.mark.parametrize(
+    "given, said",
+    [(("gpt2", []), "needs a machine"), (("gpt2", "h100", "layer"), "phase, kernel"), (("gpt2", "h1000"), "h100")],
+)
 def test_refusals(given, said):
     with pytest.raises(lmcalc.InputError, match=said):
         roofline(*given)
+
+
+@pytest.mark.parametrize("points", ["phase", "kernel"])
+def test_the_answer_is_as_its_schema_says(points):
+    jsonschema.validate(
+        roofline([LLAMA, "bert-base-uncased"], ["h100", "cerebras-wse3"], points), lmcalc.schema("roofline")
+    )

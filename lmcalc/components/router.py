@@ -9,9 +9,9 @@ class Router(Component):
     kind: "softmax" of all logits (Fedus et al. 2021, eq. 1), "topk_softmax" of the chosen logits (Shazeer et al. 2017,
     eq. 3), "sigmoid" of each (DeepSeek V3, eq. 15), "sqrtsoftplus" of each (DeepSeek V4). bias: "none", "linear" (on
     the logits: gpt-oss), or "correction" (added to the scores for the choice alone, a buffer: Wang et al. 2024,
-    auxiliary-loss-free load balancing; "correction_parameter" where it is counted as one: Ernie 4.5). normalized: weights
-    divided by their sum + eps. groups: None, or (their number, how many a token may use, "max" or "top2": what makes one
-    the best; DeepSeek V2, sec. 2.2.2, and V3).
+    auxiliary-loss-free load balancing; "correction_parameter" where it is counted as one: Ernie 4.5). normalized:
+    weights divided by their sum + eps. groups: None, or (their number, how many a token may use, "max" or "top2": what
+    makes one the best; DeepSeek V2, sec. 2.2.2, and V3).
     """
 
     d_model: int

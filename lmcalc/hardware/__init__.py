@@ -19,7 +19,8 @@ TOP = ("name", "aliases", "vendor", "title", "kind", "grade", "source", "notes",
        "power")  # fmt: skip
 
 
-MEMORY = ("marketed_GB", "usable_GiB", "kind", "bandwidth_GBps", "last_level_cache_MB", "last_level_cache_GBps", "sram_per_core_KB", "cores")
+MEMORY = ("marketed_GB", "usable_GiB", "kind", "bandwidth_GBps", "last_level_cache_MB", "last_level_cache_GBps",
+          "sram_per_core_KB", "cores")  # fmt: skip
 DENSE = "allowed: dense peaks alone, as [peak] DTYPE = TFLOP/s; what datasheets print with sparsity is twice as high"
 # what a machine can have, in base units, and under which names a figure in another unit may have been meant
 PLAUSIBLE = {
@@ -124,8 +125,11 @@ def checked(card, where):
         if key == "usable_GiB" and "marketed_GB" in memory:
             _scaled(memory["marketed_GB"], "e9", f"{where}: memory.marketed_GB")
     if memory.get("usable_GiB", 0) > memory.get("marketed_GB", math.inf):
-        raise InputError(f"{where}: memory.usable_GiB = {memory['usable_GiB']!r} of marketed_GB = {memory['marketed_GB']!r}; allowed: what a "
-                         f"program can use, in GiB (2**30 bytes): {memory['usable_GiB']!r} GB are {memory['usable_GiB'] * 1e9 / 2**30:.4g} GiB")  # fmt: skip
+        given, marketed = memory["usable_GiB"], memory["marketed_GB"]
+        raise InputError(
+            f"{where}: memory.usable_GiB = {given!r} of marketed_GB = {marketed!r}; allowed: what a program can use, in GiB "
+            f"(2**30 bytes): {given!r} GB are {given * 1e9 / 2**30:.4g} GiB"
+        )
     _in_proportion(peaks, bandwidth, where)
     if os.path.dirname(os.path.abspath(where)) != FOLDER:
         _not_sparse(card, peaks["peak"], where)
@@ -142,19 +146,22 @@ def plausible(where, value, kind, unit=1):
     given = value / factor
     name = {1: base, 2**30: "GiB"}.get(factor) or next(each for each, size in units.items() if size == factor)
     text = f"{where} = {given:.6g} {name}; allowed: {name} from {least / factor:.3g} to {most / factor:.3g}"
-    meant = [(each, given * size) for each, size in units.items() if each != name and USUAL[kind] <= given * size <= most]
+    others = [(each, given * size) for each, size in units.items() if each != name]
+    meant = next(((each, size) for each, size in others if USUAL[kind] <= size <= most), None)
     if meant:
-        text += f"; {given:.6g} looks like {meant[0][0]}, which is {meant[0][1] / factor:.6g}" + (f" {name}" if factor != 1 else "")
+        text += f"; {given:.6g} looks like {meant[0]}, which is {meant[1] / factor:.6g} {name}"
     raise InputError(text)
 
 
 def _in_proportion(peaks, bandwidth, where):
-    """Refuse units that do not go together: no machine computes less than 1 FLOP a byte that it reads, or over 10,000."""
-    fastest = max(((rate, f"{table}.{dtype}") for table, rates in peaks.items() for dtype, rate in rates.items()), default=None)
-    if fastest is not None and not 1 <= fastest[0] / bandwidth <= 10_000:
-        raise InputError(f"{where}: memory.bandwidth_GBps = {bandwidth / 1e9:.6g} with {fastest[1]} = {fastest[0] / 1e12:.6g}: "
-                         f"{fastest[0] / bandwidth:.3g} FLOP a byte; allowed: 1 to 10,000, with bandwidth in GB/s (1e9 bytes/s) and peaks in "
-                         "TFLOP/s (1e12 FLOP/s)")  # fmt: skip
+    """Refuse units that do not go together: machines compute 1 to 10,000 FLOP a byte that they read."""
+    known = [(rate, f"{table}.{dtype}") for table, rates in peaks.items() for dtype, rate in rates.items()]
+    rate, name = max(known, default=(None, None))
+    if known and not 1 <= rate / bandwidth <= 10_000:
+        raise InputError(
+            f"{where}: memory.bandwidth_GBps = {bandwidth / 1e9:.6g} with {name} = {rate / 1e12:.6g}: {rate / bandwidth:.3g} "
+            "FLOP a byte; allowed: 1 to 10,000, with bandwidth in GB/s (1e9 bytes/s) and peaks in TFLOP/s (1e12 FLOP/s)"
+        )
 
 
 def _not_sparse(card, peak, where):
@@ -165,8 +172,9 @@ def _not_sparse(card, peak, where):
             known = machine(name.lower()).peak
             for dtype, rate in peak.items():
                 if dtype in known and abs(rate / (2 * known[dtype]) - 1) < 1e-3:
-                    raise InputError(f"{where}: peak.{dtype} = {rate / 1e12:.6g} is twice the {known[dtype] / 1e12:.6g} TFLOP/s of "
-                                     f"{machine(name.lower()).name}: a peak with sparsity; {DENSE}")  # fmt: skip
+                    there = f"{known[dtype] / 1e12:.6g} TFLOP/s of {machine(name.lower()).name}"
+                    given = f"{where}: peak.{dtype} = {rate / 1e12:.6g}"
+                    raise InputError(f"{given} is twice the {there}: a peak with sparsity; {DENSE}")
 
 
 def _table(card, key, where):

@@ -41,8 +41,15 @@ class Look:
 
     def legend(self, figure, handles):
         """A legend below the axes, where it covers nothing."""
-        return figure.legend(handles=handles, facecolor=self.paper, edgecolor=self.faint, labelcolor=self.ink, fontsize=8.5,
-                             loc="outside lower center", ncols=min(4, len(handles)))  # fmt: skip
+        return figure.legend(
+            handles=handles,
+            facecolor=self.paper,
+            edgecolor=self.faint,
+            labelcolor=self.ink,
+            fontsize=8.5,
+            loc="outside lower center",
+            ncols=min(4, len(handles)),
+        )
 
 
 def drawn(figure, suffix):

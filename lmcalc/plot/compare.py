@@ -17,8 +17,14 @@ def draw(data, curves, dark=False):
     _parts(parts, look, data["reports"])
     handles = []
     for at, model in enumerate(curves["models"]):
-        style = {"color": look.colours[at % len(look.colours)], "linestyle": LINES[at % len(LINES)],
-                 "marker": MARKERS[at % len(MARKERS)], "markersize": 4, "markevery": (at % 3, 3), "linewidth": 1.3}  # fmt: skip
+        style = {
+            "color": look.colours[at % len(look.colours)],
+            "linestyle": LINES[at % len(LINES)],
+            "marker": MARKERS[at % len(MARKERS)],
+            "markersize": 4,
+            "markevery": (at % 3, 3),
+            "linewidth": 1.3,
+        }
         lines.plot(curves["context"], model["cache_bytes"], **style)
         if model["flops_per_token"] is not None:
             tokens.plot(curves["context"], model["flops_per_token"], **style)
@@ -38,13 +44,17 @@ def draw(data, curves, dark=False):
 
 
 def _parts(axes, look, reports):
-    names = [part for part in reports[0]["params"]["by_part"] if any(each["params"]["by_part"].get(part) for each in reports)]
+    names = [
+        part for part in reports[0]["params"]["by_part"] if any(each["params"]["by_part"].get(part) for each in reports)
+    ]
     for each in reports:
         names += [part for part, count in each["params"]["by_part"].items() if count and part not in names]
     totals, starts = [each["params"]["total"] for each in reports], [0] * len(reports)
     shares = max(totals) > 10 * min(totals)  # the smallest would be a line
     for at, part in enumerate(names):
-        sizes = [each["params"]["by_part"].get(part, 0) / (total if shares else 1) for each, total in zip(reports, totals)]
+        sizes = [
+            each["params"]["by_part"].get(part, 0) / (total if shares else 1) for each, total in zip(reports, totals)
+        ]
         axes.barh(range(len(reports)), sizes, left=starts, height=0.7, color=look.colours[at % len(look.colours)],
                   hatch=HATCHES[at % len(HATCHES)], edgecolor=look.paper, linewidth=0.5, label=part)  # fmt: skip
         starts = [start + size for start, size in zip(starts, sizes)]

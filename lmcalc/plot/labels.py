@@ -11,9 +11,9 @@ DIRECTIONS = 16
 def place(axes, labels, look, lines=(), size=8.5):
     """Write labels into axes; returns their boxes (left, bottom, right, top) in pixels.
 
-    labels: [(places, text, colour, flat)], places a list of (x, y) that it may stand at, the best first (one for a point).
-    flat: only above or below. lines: pairs of (x, y) that had better not be covered. All in the coordinates of the data, and
-    the limits of the axes stand.
+    labels: [(places, text, colour, flat)], places a list of (x, y) that it may stand at, the best first (one for a
+    point). flat: only above or below. lines: pairs of (x, y) that had better not be covered. All in the coordinates of
+    the data, and the limits of the axes stand.
     """
     figure = axes.figure
     figure.draw_without_rendering()

@@ -38,9 +38,16 @@ def draw(data, dark=False):
     for each in points:
         at = next(at for at, machine in enumerate(machines) if machine["id"] == each["hardware"])
         colour = look.colours[at % len(look.colours)]
-        axes.plot(each["intensity"], each["reached_flop_per_s"], MARKERS[models.index(each["model"]) % len(MARKERS)], color=colour,
-                  markerfacecolor=colour if each["phase"] == "prefill" else look.paper, markersize=7.5, markeredgewidth=1.5,
-                  zorder=4)  # fmt: skip
+        axes.plot(
+            each["intensity"],
+            each["reached_flop_per_s"],
+            MARKERS[models.index(each["model"]) % len(MARKERS)],
+            color=colour,
+            markerfacecolor=colour if each["phase"] == "prefill" else look.paper,
+            markersize=7.5,
+            markeredgewidth=1.5,
+            zorder=4,
+        )
     labels += [([where], text, look.ink, False) for where, text in named(points, models)]
     look.legend(figure, _legend(look, data, models, points))
     figure.boxes = place(axes, labels, look, lines, size=8 if len(labels) < 24 else 6.5)
@@ -57,7 +64,8 @@ def extent(points, machines):
 
 
 def roofs(machine, every):
-    """[{label, flop_per_s, bytes_per_s, main}]: ceilings (of `every` dtype, or those in use) and slopes of memory levels."""
+    """[{label, flop_per_s, bytes_per_s, main}]: ceilings (of `every` dtype, or those in use) and slopes of memory
+    levels."""
     used = ("matrix", machine["peak_flop_per_s"]), ("vector", machine["vector_flop_per_s"])
     found, low = [], machine["bandwidth"]
     for each in machine["ceilings"]:
@@ -88,7 +96,10 @@ def segments(roof, left, right):
 def along(segment):
     """Places for a label along a line, from its far end."""
     (x0, y0), (x1, y1) = segment
-    return [(x1 * (x0 / x1) ** part, y1 * (y0 / y1) ** part) for part in (0.25, 0.35, 0.15, 0.45, 0.55, 0.65, 0.1, 0.75, 0.85, 0.95, 1.1, 0.05)]
+    return [
+        (x1 * (x0 / x1) ** part, y1 * (y0 / y1) ** part)
+        for part in (0.25, 0.35, 0.15, 0.45, 0.55, 0.65, 0.1, 0.75, 0.85, 0.95, 1.1, 0.05)
+    ]
 
 
 def named(points, models):
@@ -115,14 +126,26 @@ def _short(names):
     heads = {name.rpartition("/")[0] for name in names}
     if len(heads) == 1:
         head = heads.pop()
-        names = [f"{head}/{names[0].rpartition('/')[2]}", *[name.rpartition("/")[2] for name in names[1:]]] if head else names
+        names = (
+            [f"{head}/{names[0].rpartition('/')[2]}", *[name.rpartition("/")[2] for name in names[1:]]]
+            if head
+            else names
+        )
     return ", ".join(names) if len(names) < 4 else f"{', '.join(names[:2])} and {len(names) - 2} more"
 
 
 def _legend(look, data, models, points):
     handles = []
     for at, machine in enumerate(data["machines"]):
-        handles.append(Line2D([], [], color=look.colours[at % len(look.colours)], linestyle=LINES[at % len(LINES)], label=machine["id"]))
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=look.colours[at % len(look.colours)],
+                linestyle=LINES[at % len(LINES)],
+                label=machine["id"],
+            )
+        )
     for at, model in enumerate(models):
         handles.append(Line2D([], [], color=look.ink, marker=MARKERS[at % len(MARKERS)], linestyle="", label=model))
     for phase in dict.fromkeys(each["phase"] for each in points):

@@ -23,17 +23,20 @@ QUANTITIES = {
 def compare(models, variants=(), hardware=(), why=None, **options):
     """{schema, reports, differences}: several models, or variants of one, against the first.
 
-    models: names (anything `load` takes). variants: for each a {field: value} over the first model. A difference names its
-    quantity, gives it by part exactly, and by feature: the fields in which the two differ are changed one after the other
-    in the order of `fields.FIELDS`, steps that no forward can run merged with the next, adding up to the whole. why: True or
-    False, whether to do that (a report for each field; else by_feature is None); None for True of up to FEW models.
+    models: names (anything `load` takes). variants: for each a {field: value} over the first model. A difference names
+    its quantity, gives it by part exactly, and by feature: the fields in which the two differ are changed one after the
+    other in the order of `fields.FIELDS`, steps that no forward can run merged with the next, adding up to the whole.
+    why: True or False, whether to do that (a report for each field; else by_feature is None); None for True of up to
+    FEW models.
 
     >>> data = compare(["llama-3.1-8b"], [{"n_kv_heads": 1}])
     >>> [(each["from"], each["to"]) for each in data["differences"] if each["quantity"] == "cache_bytes"]
     [(268435456, 33554432)]
     """
     if variants and len(models) != 1:
-        raise InputError(f"variants of one model can be compared, or several models; given: {len(models)} models and variants")
+        raise InputError(
+            f"variants of one model can be compared, or several models; given: {len(models)} models and variants"
+        )
     if len(models) + len(variants) < 2:
         raise InputError("one model to compare; allowed: several models, or one and its variants")
     loaded = _loaded(models, variants)

@@ -1,4 +1,6 @@
-"""From which context on does one model keep less than another? Exact: a cache is a straight line between its windows."""
+"""From which context on does one model keep less than another? Exact: a cache is a straight line between windows."""
+
+from itertools import pairwise
 
 from ..cards import load
 from ..lenses.cache import cache
@@ -16,37 +18,32 @@ def held(model, context, **options):
 
 
 def crossovers(a, b, upto=2**20, **options):
-    """[(context, name)]: from that context on the model of that name keeps no more than the other, up to `upto` tokens.
+    """[(context, name)]: from that context on, up to the next, the model of that name keeps fewer bytes than the other.
 
-    The first is at context 0. a, b: anything `load` takes. Between two places where a window of either is full, both
-    caches grow by the same bytes a token; so where they cross is a quotient of integers, rounded up.
+    a, b: anything `load` takes. Between two places where a window of either is full, the difference is a straight line
+    in the context; where it changes its sign is a quotient of integers, rounded down, and one token more.
 
-    >>> crossovers("mistral-7b-v0.1", "llama-2-7b")
-    [(0, 'mistral-7b-v0.1')]
+    >>> crossovers("gemma-3-27b", "llama-3.1-70b")
+    [(1, 'llama-3.1-70b'), (1775, 'gemma-3-27b')]
     """
     models = [load(a), load(b)]
     bytes_of = [_of(model, workload(**options)) for model in models]
     turns = sorted({0, upto, *(size for model in models for size in _windows(model) if 0 < size < upto)})
     found = []
 
-    def less(context):
-        """The sign of a - b: -1, 0 or 1."""
-        difference = bytes_of[0](context) - bytes_of[1](context)
-        return (difference > 0) - (difference < 0)
+    def note(context, difference):
+        if difference:
+            name = models[difference > 0].name
+            if not found or found[-1][1] != name:
+                found.append((context, name))
 
-    def note(context, sign):
-        if sign and (not found or found[-1][1] != models[sign > 0].name):
-            found.append((context, models[sign > 0].name))
-
-    note(0, less(0) or less(1))
-    for start, end in zip(turns, turns[1:]):
+    for start, end in pairwise(turns):
         first, slope = _line(bytes_of, start)
-        if slope and first and (first > 0) != (slope > 0):  # they meet at start - first / slope
-            meet = start + -(-abs(first) // abs(slope))
+        note(start, first)
+        if slope and (not first or (first > 0) != (slope > 0)):
+            meet = start + abs(first) // abs(slope) + 1
             if meet <= end:
-                note(meet, less(meet) or (1 if slope > 0 else -1))
-        elif slope and not first:
-            note(start, 1 if slope > 0 else -1)
+                note(meet, slope)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What the arrays of a sweep are: NumPy's, or Dask's, whose cost is the same plain arithmetic on threads or a cluster."""
+"""What the arrays of a sweep are: NumPy's, or Dask's: the same plain arithmetic, on threads or a cluster."""
 
 import numpy
 
@@ -31,6 +31,9 @@ class Numpy:
         """Its results as numbers and NumPy arrays."""
         return values
 
+    def close(self):
+        """Let go of what was connected."""
+
 
 class Dask:
     """Dask arrays: each part of the grid is one graph of elementwise operations, in chunks that workers share.
@@ -47,7 +50,8 @@ class Dask:
             raise InputError("engine dask needs dask: pip install 'lmcalc[distributed]'") from None
         self.array, self.compute, self.client = dask.array, dask.compute, None
         if scheduler is not None:
-            self.client = scheduler if not isinstance(scheduler, str) else _client(scheduler)
+            self.own = isinstance(scheduler, str)
+            self.client = _client(scheduler) if self.own else scheduler
 
     def sizes(self, sizes):
         shape = numpy.broadcast_shapes(*(numpy.shape(value) for value in sizes.values()))
@@ -65,6 +69,10 @@ class Dask:
     def values(self, values):
         how = {"scheduler": "threads"} if self.client is None else {"scheduler": self.client}
         return list(self.compute(*values, **how))
+
+    def close(self):
+        if self.client is not None and self.own:
+            self.client.close()
 
 
 def _client(address):

@@ -6,6 +6,7 @@ cache; `M` source tokens (= prompt) of an encoder-decoder at decode; `B` sequenc
 """
 
 import itertools
+from functools import cache as cache_of_calls
 from types import SimpleNamespace
 
 import sympy
@@ -224,6 +225,7 @@ def _refuse_none(subject, of, phase, terms):
 # Simplest symbols ------------------------------------------------------------------------------------------------
 
 
+@cache_of_calls
 def _plain(expression, phase):
     """The same with keys attended, S, in place of the past, P."""
     expression = sympy.sympify(expression)
@@ -355,7 +357,12 @@ def _factors(expression):
 
 
 def _shown(expression):
-    return {"expression": text(expression), "latex": latex(expression)}
+    return {"expression": _printed(text, expression), "latex": _printed(latex, expression)}
+
+
+@cache_of_calls
+def _printed(printer, expression):
+    return printer(expression)
 
 
 def _jsonable(number):

@@ -3,7 +3,7 @@
 Nothing here is as large as the grid but what `blocks` gives, and that is a part of it at a time.
 """
 
-from itertools import product
+import itertools
 
 import numpy
 
@@ -36,8 +36,8 @@ class Ramp:
 
 
 class Grid:
-    """What is swept: `axes` is {name: values} of the named ones in the order of rows, `shape` that of the whole grid (with
-    further axes where sizes were given as arrays that broadcast against each other)."""
+    """What is swept: `axes` is {name: values} of the named ones in the order of rows, `shape` that of the whole grid,
+    with further axes where sizes were given as arrays that broadcast against each other."""
 
     def __init__(self, models, hardware=(), set=None, set_hardware=None, vary=None, **options):
         vary = {name: varying.checked(name, values) for name, values in (vary or {}).items()}
@@ -63,7 +63,7 @@ class Grid:
         self._check()
 
     def _place(self, varied, options):
-        """Sizes as ints, or arrays that broadcast to `points`: varied ones along axes of their own, before the others'."""
+        """Sizes as ints, or arrays that broadcast to `points`: varied ones along axes of their own, then the rest."""
         held = {name: size(name, options[name]) for name in SIZES if name in options}
         self.asked = workload(**held, **self.options)
         shared = _shape({name: getattr(self.asked, name) for name in SIZES})
@@ -77,19 +77,22 @@ class Grid:
             else:
                 self.sizes[name] = numpy.array(values, float).reshape([-1 if each == at else 1 for each in range(ndim)])
         self.points = (*map(len, varied.values()), *shared)
-        if _product(self.points) == 1:
-            self.sizes = {name: value if isinstance(value, int) else int(value.reshape(-1)[0]) for name, value in self.sizes.items()}
+        if product(self.points) == 1:
+            self.sizes = {
+                name: value if isinstance(value, int) else int(value.reshape(-1)[0])
+                for name, value in self.sizes.items()
+            }
 
     def _check(self):
         """Every cell can be built: said before any work is done."""
-        count = _product(self.cells)
+        count = product(self.cells)
         if count > MOST_CELLS:
             raise InputError(f"{count:,} combinations of models, fields and options; allowed: at most {MOST_CELLS:,}")
         for index in numpy.ndindex(*self.cells):
             self.cell(index)
 
     def __len__(self):
-        return _product(self.shape)
+        return product(self.shape)
 
     def said(self):
         """The grid in words: how many points, and of what."""
@@ -99,7 +102,11 @@ class Grid:
     def place(self, name):
         """Which axis of `shape` the named one is."""
         names = ["model", *self.fields, "hardware"]
-        return names.index(name) if name in names else len(names) + [each for each in self.axes if each in SIZES].index(name)
+        return (
+            names.index(name)
+            if name in names
+            else len(names) + [each for each in self.axes if each in SIZES].index(name)
+        )
 
     def cell(self, index):
         """(model, workload without its sizes) of one cell."""
@@ -130,16 +137,16 @@ class Grid:
 def parts(shape, most):
     """Slices of a grid, of at most `most` points each where an axis allows, in order and without gaps.
 
-    >>> parts((2, 5), 3)
-    [(slice(0, 1, None), slice(0, 3, None)), (slice(0, 1, None), slice(3, 5, None)), (slice(1, 2, None), slice(0, 3, None)), (slice(1, 2, None), slice(3, 5, None))]
+    >>> [[(cut.start, cut.stop) for cut in part] for part in parts((2, 5), 3)]
+    [[(0, 1), (0, 3)], [(0, 1), (3, 5)], [(1, 2), (0, 3)], [(1, 2), (3, 5)]]
     """
     if not shape:
         return [()]
-    inner = _product(shape[1:])
+    inner = product(shape[1:])
     step = max(1, min(shape[0], most // max(1, inner)))
     first = [slice(at, min(at + step, shape[0])) for at in range(0, shape[0], step)]
     rest = parts(shape[1:], most) if step == 1 else [tuple(slice(0, each) for each in shape[1:])]
-    return [(one, *others) for one, others in product(first, rest)]
+    return [(one, *others) for one, others in itertools.product(first, rest)]
 
 
 def _cut(value, part):
@@ -152,7 +159,8 @@ def _cut(value, part):
     return value[tuple(cut if size > 1 else slice(None) for cut, size in zip(own, value.shape))]
 
 
-def _product(sizes):
+def product(sizes):
+    """The product of sizes as an int of any size."""
     count = 1
     for each in sizes:
         count *= each

@@ -1,7 +1,7 @@
 """Measured kernels against bounds: nothing that was measured may be faster than what lmcalc says nothing beats.
 
-A row of a CSV file is one kernel of one machine: its kind, its sizes, its seconds. Each is built from the components and
-primitives that models are built from, traced, and bounded as `report` bounds a phase. No formula stands here.
+A row of a CSV file is one kernel of one machine: its kind, its sizes, its seconds. Each is built from the components
+and primitives that models are built from, traced, and bounded as `report` bounds a phase. No formula stands here.
 """
 
 import csv
@@ -24,19 +24,28 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # a row with more bytes than the cache, only what the cache can have held may be missing from its bound (`resident`).
 CAUSES = (
     ({"fits_llc": ("yes", "near"), "bound_by": ("memory",)}, "operands of repeated runs stay in the last-level cache"),
-    ({"kind": ("norm", "rope", "activation", "residual_add"), "source": ("vidur*",), "bound_by": ("memory",), "resident": ("yes",)},
-     "the kernel runs right behind the one that makes its operand, part of which is still in the last-level cache"),
-    ({"dtype": ("bf16",), "dtype_cache": ("fp8",), "bound_by": ("compute",)},
-     "declared bf16, but over an fp8 cache kernels multiply in fp8"),
-)  # fmt: skip
+    (
+        {
+            "kind": ("norm", "rope", "activation", "residual_add"),
+            "source": ("vidur*",),
+            "bound_by": ("memory",),
+            "resident": ("yes",),
+        },
+        "the kernel runs right behind the one that makes its operand, part of which is still in the last-level cache",
+    ),
+    (
+        {"dtype": ("bf16",), "dtype_cache": ("fp8",), "bound_by": ("compute",)},
+        "declared bf16, but over an fp8 cache kernels multiply in fp8",
+    ),
+)
 
 
 def measured(paths, progress=None):
     """{schema, files, distribution, above, skipped, failed}: bound/measured of every row of CSV files.
 
-    distribution: quantiles by kind and machine. above: the rows that beat their bound, each with its cause, or None where
-    it has none; `failed` counts those without a cause whose operands do not fit the cache. skipped: kinds of rows that no
-    bound is made for, and how many. Raises InputError, with file, line and column.
+    distribution: quantiles by kind and machine. above: the rows that beat their bound, each with its cause, or None
+    where it has none; `failed` counts those without a cause whose operands do not fit the cache. skipped: kinds of rows
+    that no bound is made for, and how many. Raises InputError, with file, line and column.
     """
     ratios, above, skipped, read = {}, [], {}, []
     for path in paths:
@@ -69,13 +78,25 @@ def measured(paths, progress=None):
             progress(str(path))
     kinds = list(dict.fromkeys(kind for kind, _ in ratios))
     distribution = [
-        {"kind": kind, "machine": on, "rows": len(values), **{f"q{int(100 * q):02}": _quantile(values, q) for q in QUANTILES},
-         "largest": max(values), "above": sum(value > 1 for value in values)}
+        {
+            "kind": kind,
+            "machine": on,
+            "rows": len(values),
+            **{f"q{int(100 * q):02}": _quantile(values, q) for q in QUANTILES},
+            "largest": max(values),
+            "above": sum(value > 1 for value in values),
+        }
         for (kind, on), values in sorted(ratios.items(), key=lambda each: kinds.index(each[0][0]))
-    ]  # fmt: skip
+    ]
     failed = [each for each in above if each["fits_llc"] == "no" and each["cause"] is None]
-    return {"schema": SCHEMA, "files": read, "distribution": distribution, "above": above,
-            "skipped": [{"what": what, "rows": count} for what, count in skipped.items()], "failed": len(failed)}  # fmt: skip
+    return {
+        "schema": SCHEMA,
+        "files": read,
+        "distribution": distribution,
+        "above": above,
+        "skipped": [{"what": what, "rows": count} for what, count in skipped.items()],
+        "failed": len(failed),
+    }
 
 
 def _rows(path):
@@ -110,10 +131,29 @@ def _above(path, line, row, found, ratio, seconds):
     cache = one.card["memory"].get("last_level_cache_MB", 0) * 2**20
     resident = (found["bytes"] - cache) / one.bandwidth <= seconds
     asked = row | {"bound_by": found["bound_by"], "resident": "yes" if resident else "no"}
-    cause = next((reason for columns, reason in CAUSES if all(
-        any(fnmatch.fnmatch(asked.get(name) or "", pattern) for pattern in patterns) for name, patterns in columns.items())), None)
-    return {"file": str(path), "line": line, "kind": row["kind"], "machine": row["machine"], "fits_llc": fits,
-            "bound_by": found["bound_by"], "bound_s": found["bound_s"], "seconds": seconds, "ratio": ratio, "cause": cause}  # fmt: skip
+    cause = next(
+        (
+            reason
+            for columns, reason in CAUSES
+            if all(
+                any(fnmatch.fnmatch(asked.get(name) or "", pattern) for pattern in patterns)
+                for name, patterns in columns.items()
+            )
+        ),
+        None,
+    )
+    return {
+        "file": str(path),
+        "line": line,
+        "kind": row["kind"],
+        "machine": row["machine"],
+        "fits_llc": fits,
+        "bound_by": found["bound_by"],
+        "bound_s": found["bound_s"],
+        "seconds": seconds,
+        "ratio": ratio,
+        "cause": cause,
+    }
 
 
 # The bound of a row ----------------------------------------------------------------------------------------------
@@ -141,8 +181,25 @@ def bound(row, known=None):
     return found | {"bytes": _total(kernel.bound_bytes), "flops": _total(kernel.bound_classes)}
 
 
-IRRELEVANT = ("machine", "seconds", "source", "licence", "backend_version", "kernel", "model", "tp", "bytes_min",
-              "bound_s_simple", "bound_by", "peak_dtype", "fits_llc", "value", "unit", "mfu_printed", "GBps_printed")  # fmt: skip
+IRRELEVANT = (
+    "machine",
+    "seconds",
+    "source",
+    "licence",
+    "backend_version",
+    "kernel",
+    "model",
+    "tp",
+    "bytes_min",
+    "bound_s_simple",
+    "bound_by",
+    "peak_dtype",
+    "fits_llc",
+    "value",
+    "unit",
+    "mfu_printed",
+    "GBps_printed",
+)
 
 # as the tables call a storage type, where not as we do: blocks of 128 x 128 have a scale, which is not counted
 STORED = {"fp8-block": "fp8"}
@@ -224,7 +281,9 @@ def attention(size):
 def latent(size):
     """The core of latent attention, without its projections: expanded for a prompt, absorbed for one token."""
     norm = load(("norms", "RMSNorm"))(size.kv_lora, axis="C")
-    core = load(("latent", "LatentAttention"))(0, size.n_heads, size.qk_nope, size.qk_rope, size.v_head_dim, size.kv_lora, norm)
+    core = load(("latent", "LatentAttention"))(
+        0, size.n_heads, size.qk_nope, size.qk_rope, size.v_head_dim, size.kv_lora, norm
+    )
     new, keys = size.new_tokens, size.context
     ops = _begin(size.batch, new, keys - new)
     role = "activation" if new == keys and size.word("kind") == "mla_prefill" else "cache"
@@ -239,7 +298,8 @@ def latent(size):
 
 
 def _part(ops, name):
-    """The trace of one kernel of what was recorded: what it reads of others is its input, what it writes last its output."""
+    """The trace of one kernel of what was recorded: what it reads of others is its input, what it writes last its
+    output."""
     found = Trace(ops.trace.batch, ops.trace.new, ops.trace.past)
     found.ops = next(group for path, _, group in ops.trace.kernels() if path.rpartition("/")[2] == name)
     born = {id(each.base) for op in found.ops for each in op.writes}
@@ -252,7 +312,9 @@ def moe(size):
     """The feed-forwards of a token's experts and their sum, where the routing is given; of one rank of `moe_tp`."""
     inter, ops = size.inter // size.moe_tp, _begin(1, size.new_tokens)
     kind = "GatedFeedForward" if size.word("gated") == "yes" else "FeedForward"
-    ffn = load(("feed_forward", kind))(size.hidden, inter, "silu" if size.word("gated") == "yes" else "relu2", part="moe_experts")
+    ffn = load(("feed_forward", kind))(
+        size.hidden, inter, "silu" if size.word("gated") == "yes" else "relu2", part="moe_experts"
+    )
     experts = load(("moe", "Experts"))(size.experts, size.experts, size.topk, ffn)
     x = _input("BTD", (1, size.new_tokens, size.hidden))
     index = _input("BTA", (1, size.new_tokens, size.topk), "index", "int32")
@@ -314,6 +376,15 @@ def embedding(size):
 
 
 KINDS = {
-    "gemm": gemm, "attention_prefill": attention, "attention_decode": attention, "mla_prefill": latent, "mla_decode": latent,
-    "moe": moe, "norm": norm, "rope": rope, "activation": activation, "residual_add": residual_add, "embedding": embedding,
-}  # fmt: skip
+    "gemm": gemm,
+    "attention_prefill": attention,
+    "attention_decode": attention,
+    "mla_prefill": latent,
+    "mla_decode": latent,
+    "moe": moe,
+    "norm": norm,
+    "rope": rope,
+    "activation": activation,
+    "residual_add": residual_add,
+    "embedding": embedding,
+}

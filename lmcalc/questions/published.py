@@ -51,7 +51,7 @@ def published(sources=None):
 
 def check(row, source, name):
     """One check: what was published, what we find, and whether the two agree."""
-    unknown = sorted(set(row) - KEYS)
+    unknown = sorted(set(row) - set(KEYS))
     if unknown:
         raise InputError(
             f"published/{name}.toml: {row.get('what')}: unknown key {unknown[0]!r}; allowed: {', '.join(KEYS)}"

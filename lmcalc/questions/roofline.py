@@ -1,7 +1,8 @@
 """Where models lie under the roofs of machines, what bounds them, and where that turns.
 
-A roof (Williams, Waterman and Patterson 2009) is what a machine can do at an arithmetic intensity: the smaller of a peak in
-FLOP/s and of intensity times a bandwidth. The bounds are those of `report`; nothing is computed a second way here.
+A roof (Williams, Waterman and Patterson 2009) is what a machine can do at an arithmetic intensity: the smaller of a
+peak in FLOP/s and of intensity times a bandwidth. The bounds are those of `report`; nothing is computed a second way
+here.
 """
 
 import math
@@ -94,7 +95,7 @@ def _machine(one, asked):
 
 def _ceilings(unit, peaks):
     """[{unit, dtypes, flop_per_s}], dtypes of one rate together, the highest first."""
-    rates = sorted({rate for rate in peaks.values()}, reverse=True)
+    rates = sorted(set(peaks.values()), reverse=True)
     return [{"unit": unit, "dtypes": [dtype for dtype in peaks if peaks[dtype] == rate], "flop_per_s": rate}
             for rate in rates]  # fmt: skip
 
@@ -150,7 +151,12 @@ def _side(classes, contractions, other, compute, memory):
 
 def _place(flops, size, seconds):
     """Where a point lies: at its intensity, and at the FLOP/s that it reaches in that time."""
-    return {"flops": flops, "bytes": size, "intensity": flops / size if size else None, "reached_flop_per_s": flops / seconds}
+    return {
+        "flops": flops,
+        "bytes": size,
+        "intensity": flops / size if size else None,
+        "reached_flop_per_s": flops / seconds,
+    }
 
 
 def _phase(each, rates, kernels):
@@ -173,7 +179,8 @@ def _phase(each, rates, kernels):
 
 
 def _classes(kernels):
-    """FLOP share against time share. A kernel counts whole as what it has first of contraction, normalization, elementwise.
+    """FLOP share against time share. A kernel counts whole as what it has first of contraction, normalization,
+    elementwise.
 
     So Ivanov et al. 2020 (Data Movement Is All You Need, table 1) sort operators; theirs go through memory one by one,
     which is traffic="unfused".
@@ -228,7 +235,7 @@ class Polynomial:
 
 
 def in_batch(at, asked):
-    """((constant, per sequence) of contraction FLOPs, of other FLOPs, of bytes), exact, as no run can do without them."""
+    """((constant, per sequence) of contraction FLOPs, of other FLOPs, of bytes) that no run can do without, exact."""
     each = at(asked.replace(batch=Polynomial((0, 1))))
     if len(each.ways) > 1:  # the smaller of two costs: a line if three points of it are on one, since it is concave
         one, two, far = (_costs(at(asked.replace(batch=batch))) for batch in (1, 2, FAR))
@@ -252,18 +259,25 @@ def _turns(phase, at, asked, rates):
     """Where a phase stops to be bound by memory: from which batch on, and how far in prompt or context.
 
     batch: the least at this prompt or context, to what ("compute" or "vector"); None where no batch does. For prefill
-    `prompt`: from where on it holds at the asked batch. For decode `batch_without_context`: the least onto an empty cache;
-    `context`: up to where it holds at the asked batch; `context_limit`: beyond it no batch helps (None: no such end);
-    `context_from`: where only long contexts allow it, from where on. FAR stands for no end in sight. known: whether the
-    machine's matrix peak is public.
+    `prompt`: from where on it holds at the asked batch. For decode `batch_without_context`: the least onto an empty
+    cache; `context`: up to where it holds at the asked batch; `context_limit`: beyond it no batch helps (None: no such
+    end); `context_from`: where only long contexts allow it, from where on. FAR stands for no end in sight. known:
+    whether the machine's matrix peak is public.
     """
     batch, to = _least(in_batch(at, asked), rates)
-    found = {"asked_batch": asked.batch, "asked_tokens": asked.prompt if phase == "prefill" else asked.context, "known": rates[1] is not None,
-             "batch": batch, "to": to}  # fmt: skip
+    found = {
+        "asked_batch": asked.batch,
+        "asked_tokens": asked.prompt if phase == "prefill" else asked.context,
+        "known": rates[1] is not None,
+        "batch": batch,
+        "to": to,
+    }
     if not found["known"]:  # without a matrix peak nobody knows
         return found | {"batch": None, "to": None}
     if phase == "prefill":
-        return found | {"prompt": _first(lambda prompt: _turned(in_batch(at, asked.replace(prompt=prompt)), rates, asked.batch))}
+        return found | {
+            "prompt": _first(lambda prompt: _turned(in_batch(at, asked.replace(prompt=prompt)), rates, asked.batch))
+        }
 
     def helps(context):
         return _least(in_batch(at, asked.replace(context=context)), rates)[0] is not None
@@ -284,10 +298,11 @@ def _turned(costs, rates, batch):
 
 
 def _least(costs, rates, least=1):
-    """(the least batch from `least` on at which memory does not bound, by what it is bound there): (None, None) if none.
+    """(the least batch from `least` on at which memory does not bound, by what it is bound there): (None, None) if
+    none.
 
-    Costs a + c B and m + n B at rates p and w: (a + c B) / p >= (m + n B) / w, solved for B in exact fractions; at equality
-    a report says compute, and not vector.
+    Costs a + c B and m + n B at rates p and w: (a + c B) / p >= (m + n B) / w, solved for B in exact fractions; at
+    equality a report says compute, and not vector.
     """
     *work, (m, n) = costs
     bandwidth, found = Fraction(rates[0]), []
@@ -329,14 +344,16 @@ def _last(holds):
 
 def _notes(machines, asked):
     found = [
-        "A point lies at FLOPs / bytes of the traffic convention, and at the FLOP/s of its kernels' bounds one after the other.",
+        "A point lies at FLOPs / bytes under the traffic convention, and at the FLOP/s of its kernels in turn.",
         "bound_by of a phase is that of the bound which no run beats; of a kernel its larger side.",
         f"Traffic convention: {asked.traffic}. Mask: {asked.mask}. Peaks are dense.",
     ]
     for one in machines:
         peak, at = one.matrix_peak(asked.activations)
         if peak is None:
-            found.append(f"{one.name}: no public peak for {asked.activations} or wider: contractions take no time here.")
+            found.append(
+                f"{one.name}: no public peak for {asked.activations} or wider: contractions take no time here."
+            )
         elif at != asked.activations:
             found.append(f"{one.name} lists no peak for {asked.activations}: contractions run at its {at} peak.")
         if one.vector_peak()[0] is None:

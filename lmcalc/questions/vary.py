@@ -5,8 +5,9 @@
     context=1k:128k:log2  1024, 2048 ... 131072: start:stop:log2 doubles, both ends included (k = 1024)
     weights=bf16,fp8      words
 
-NAME is a size (batch, prompt, past, context), an option of the workload (a dtype or a convention), hardware, or a field of
-a model's card. The axes span a grid; its rows run over models, fields and options, machines, sizes, the last fastest.
+NAME is a size (batch, prompt, past, context), an option of the workload (a dtype or a convention), hardware, or a field
+of a model's card. The axes span a grid; its rows run over models, fields and options, machines, and sizes, in this
+order, the last of them fastest.
 """
 
 from ..errors import InputError, unknown
@@ -39,7 +40,7 @@ def parsed(texts):
 
 
 def checked(name, values):
-    """The values of one axis, from a text as above or from a list, range or array of them; InputError says what is wrong."""
+    """The values of one axis, from a text as above or a list, range or array of them; InputError says what is wrong."""
     if name not in NAMES:
         raise unknown("name to vary", name, NAMES)
     if isinstance(values, str):
@@ -55,7 +56,9 @@ def checked(name, values):
                 raise InputError(f"--vary {name}: {each!r}; allowed: integers from {LEAST[name]} to 2**53")
         return found
     if len(found) > MOST_VALUES:
-        raise InputError(f"--vary {name}: {len(found):,} values; allowed: at most {MOST_VALUES:,} of anything but a size")
+        raise InputError(
+            f"--vary {name}: {len(found):,} values; allowed: at most {MOST_VALUES:,} of anything but a size"
+        )
     return list(found)
 
 
@@ -64,7 +67,9 @@ def _listed(name, values):
         found = values.tolist() if hasattr(values, "tolist") else list(values)
     except TypeError:
         raise InputError(f"--vary {name}: {values!r}; allowed: a list of values, or a text such as 1:64:8") from None
-    return _once(name, [int(each) if isinstance(each, float) and each.is_integer() and name in SIZES else each for each in found])
+    return _once(
+        name, [int(each) if isinstance(each, float) and each.is_integer() and name in SIZES else each for each in found]
+    )
 
 
 def _of_text(name, text):
@@ -103,7 +108,7 @@ def _range(name, word):
     parts = word.split(":")
     if len(parts) > 3 or not all(part.strip() for part in parts):
         raise InputError(f"--vary {name}={word}: allowed: start:stop, start:stop:step or start:stop:log2")
-    doubles = parts[-1] in ("log2", "log") and len(parts) == 3
+    doubles = parts[-1] == "log2" and len(parts) == 3
     ends = [counted(part) for part in (parts[:2] if doubles else parts)]
     for part, end in zip(parts, ends):
         if end is None:
@@ -115,7 +120,9 @@ def _range(name, word):
         raise InputError(f"--vary {name}={word}: a step of {step}; allowed: 1 or more")
     if doubles:
         if start < 1:
-            raise InputError(f"--vary {name}={word}: {start} cannot be doubled; allowed: a start of 1 or more, or a list such as 0,1,2,4")
+            raise InputError(
+                f"--vary {name}={word}: {start} cannot be doubled; allowed: a start of 1 or more, or a list: 0,1,2,4"
+            )
         found = []
         while start < stop:
             found.append(start)
@@ -126,5 +133,6 @@ def _range(name, word):
     if (stop - start) % step == 0:
         return range(start, stop + 1, step)
     if (stop - start) // step > 10**6:
-        raise InputError(f"--vary {name}={word}: steps of {step} do not meet {stop}; allowed: {start}:{stop - (stop - start) % step}:{step}")
+        last = stop - (stop - start) % step
+        raise InputError(f"--vary {name}={word}: steps of {step} miss {stop}; allowed: {start}:{last}:{step}")
     return [*range(start, stop, step), stop]

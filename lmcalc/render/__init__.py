@@ -1,4 +1,4 @@
-"""Rendering: plain data to screen and file. It computes nothing. What a format needs is imported when it is asked for."""
+"""Rendering: plain data to screen and file. It computes nothing, and imports what a format needs when it is asked."""
 
 FORMATS = ("table", "json", "csv", "markdown", "html")
 STREAMED = ("jsonl", "parquet")  # further ones of a sweep

@@ -21,7 +21,7 @@ def _value(value, whole):
 
 
 def words(values, labels, whole=False, none="", quote=None):
-    """An array as a list of texts, a number as one: as Python prints them (which reads back the same). none: what is not known."""
+    """An array as texts, a number as one: as Python prints them, which reads back the same. none: what is not known."""
     single = not numpy.shape(values)
     values = numpy.reshape(values, -1)
     if labels is not None:

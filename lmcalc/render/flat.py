@@ -1,12 +1,13 @@
 """Every answer as flat tables: what csv, markdown and html are written from.
 
 A column's name carries its unit, in base units: `flops...` FLOP, `bytes...` and `..._bytes` bytes, `..._s` seconds,
-`..._flop_per_s` FLOP/s, `..._bytes_per_s` bytes/s, `..._flop_per_byte` FLOP/byte, `params` parameters, `batch` sequences,
+`..._flop_per_s` FLOP/s, `..._bytes_per_s` bytes/s, `..._flop_per_byte` FLOP/byte, `params` parameters, `batch`
+sequences,
 `prompt`, `past`, `context` tokens. A table's first columns (those of KEYS) say what its row is about.
 
-In csv an answer of one table is that table. One of several (report, compare) is a single long one: `table`, then those of
-KEYS that occur, then `quantity` (the column's name) and `value`; an empty cell means that the key does not apply. Rows of a
-sweep are the same in all formats: README says which columns.
+In csv an answer of one table is that table. One of several (report, compare) is a single long one: `table`, those of
+KEYS that occur, `quantity` (the column's name) and `value`; an empty cell means that the key does not apply. The rows of
+a sweep are the same in all formats; its columns are in questions/piece.py.
 """
 
 from ..units import unit
@@ -18,7 +19,14 @@ RENAMED = {
     "bandwidth": "bandwidth_bytes_per_s", "intensity": "intensity_flop_per_byte", "ridge": "ridge_flop_per_byte",
     "ridge_bf16": "ridge_bf16_flop_per_byte",
 }  # fmt: skip
-UNITS = {"bytes_per_s": "B/s", "flop_per_s": "FLOP/s", "flop_per_byte": "FLOP/B", "tokens_per_s": "tokens/s", "share": "%", "ratio": ""}
+UNITS = {
+    "bytes_per_s": "B/s",
+    "flop_per_s": "FLOP/s",
+    "flop_per_byte": "FLOP/B",
+    "tokens_per_s": "tokens/s",
+    "share": "%",
+    "ratio": "",
+}
 PHASES = ("prefill", "decode")
 
 
@@ -32,7 +40,9 @@ class Table:
     def of(cls, name, rows, bars=()):
         """The table of rows that are dicts: a column for every key, in order of appearance."""
         columns = list(dict.fromkeys(key for row in rows for key in row))
-        return cls(name, [RENAMED.get(key, key) for key in columns], [[row.get(key) for key in columns] for row in rows], bars)
+        return cls(
+            name, [RENAMED.get(key, key) for key in columns], [[row.get(key) for key in columns] for row in rows], bars
+        )
 
     @property
     def title(self):
@@ -95,23 +105,45 @@ def _of_report(data):
     sizes = {name: value for name, value in asked.items() if name != "dtypes"}
     yield Table.of("workload", [model | sizes | {f"dtype_{name}": value for name, value in asked["dtypes"].items()}])
     yield Table.of("totals", [model | {"phase": phase} | _totals(data[phase]) for phase in phases])
-    yield Table.of("machines", [model | {"hardware": each["id"]} | {name: value for name, value in each.items() if name not in (*PHASES, "id")}
-                                for each in data["hardware"]])  # fmt: skip
-    yield Table.of("rooflines", [model | {"hardware": each["id"], "phase": phase} | each[phase] for each in data["hardware"] for phase in phases])
+    machines = [
+        {name: value for name, value in each.items() if name not in (*PHASES, "id")} for each in data["hardware"]
+    ]
+    machines = [model | {"hardware": each["id"]} | rest for each, rest in zip(data["hardware"], machines)]
+    yield Table.of("machines", machines)
+    yield Table.of(
+        "rooflines",
+        [
+            model | {"hardware": each["id"], "phase": phase} | each[phase]
+            for each in data["hardware"]
+            for phase in phases
+        ],
+    )
     whole = params["total"]
     yield Table.of("params_by_part", [model | {"part": part, "params": count, "params_share": count / whole}
                                       for part, count in params["by_part"].items()], ["params_share"])  # fmt: skip
     rows = []
     for phase in phases:
-        flops = data[phase]["flops"]
-        rows += [model | {"phase": phase, "part": part, "flops_contraction": count, "flops_share": count / (flops["contraction"] or 1)}
-                 for part, count in flops["contraction_by_part"].items()]  # fmt: skip
+        whole = data[phase]["flops"]["contraction"] or 1
+        for part, count in data[phase]["flops"]["contraction_by_part"].items():
+            of = model | {"phase": phase, "part": part}
+            rows.append(of | {"flops_contraction": count, "flops_share": count / whole})
     yield Table.of("flops_by_part", rows, ["flops_share"])
-    yield Table.of("kernels", [model | {"phase": phase, "part": row["path"]} | _kernel(row) for phase in phases for row in data[phase]["by_part"]])
+    yield Table.of(
+        "kernels",
+        [
+            model | {"phase": phase, "part": row["path"]} | _kernel(row)
+            for phase in phases
+            for row in data[phase]["by_part"]
+        ],
+    )
 
 
 def _totals(phase):
-    flops = {"flops" if name == "total" else f"flops_{name}": value for name, value in phase["flops"].items() if name != "contraction_by_part"}
+    flops = {
+        "flops" if name == "total" else f"flops_{name}": value
+        for name, value in phase["flops"].items()
+        if name != "contraction_by_part"
+    }
     moved = {"bytes" if name == "total" else f"bytes_{name}": value for name, value in phase["bytes"].items()}
     return flops | moved | {"intensity": phase["intensity"]}
 
@@ -137,15 +169,25 @@ def _compare(data, what=None):
         for each, base in zip(report["hardware"], reports[0]["hardware"]):
             for phase in PHASES:
                 if each[phase] is not None:
-                    ratio = {} if base[phase] is None else {"bound_ratio": each[phase]["bound_s"] / base[phase]["bound_s"]}
+                    ratio = (
+                        {} if base[phase] is None else {"bound_ratio": each[phase]["bound_s"] / base[phase]["bound_s"]}
+                    )
                     found["rooflines"].append(model | {"hardware": each["id"], "phase": phase} | each[phase] | ratio)
-        notes |= {f"{model['model']}: {note}" if note in _own(reports, note) else note: None for note in report["notes"]}
+        notes |= {
+            f"{model['model']}: {note}" if note in _own(reports, note) else note: None for note in report["notes"]
+        }
     for kind, name in (("by_part", "part"), ("by_feature", "part")):
         rows = {}
         for each in data["differences"]:
             for step in each[kind].items() if kind == "by_part" else each[kind] or ():
-                part, change = step if kind == "by_part" else (f"{step['feature']}: {step['from']} -> {step['to']}", step["change"])
-                rows.setdefault((each["model"], part), {"model": each["model"], name: part})[f"{each['quantity']}_change"] = change
+                part, change = (
+                    step
+                    if kind == "by_part"
+                    else (f"{step['feature']}: {step['from']} -> {step['to']}", step["change"])
+                )
+                rows.setdefault((each["model"], part), {"model": each["model"], name: part})[
+                    f"{each['quantity']}_change"
+                ] = change
         found[f"changes_{kind}"] = list(rows.values())
     title = " against ".join([", ".join(each["model"]["id"] for each in reports[1:]), reports[0]["model"]["id"]])
     return title, list(notes), [Table.of(name, rows) for name, rows in found.items()]
@@ -183,7 +225,36 @@ def _catalogue(rows, what):
 
 
 def _validate(data, what=None):
-    return f"{len(data['checks'])} checks, {data['failed']} failed", [], [Table.of("checks", [{"model": each["model"], **each} for each in data["checks"]])]
+    return (
+        f"{len(data['checks'])} checks, {data['failed']} failed",
+        [],
+        [Table.of("checks", [{"model": each["model"], **each} for each in data["checks"]])],
+    )
+
+
+def _show(data, what=None):
+    whole = data["params"]["total"]
+    model = {"model": data["model"]["id"], "params_total": whole, "params_active": data["params"]["active"]}
+    kinds, parts, shares = [], [], []
+    for stack in data["stacks"]:
+        for kind in stack["kinds"]:
+            on = {"stack": stack["name"], "kind": kind["name"]}
+            kinds.append(on | _flat({name: kind[name] for name in ("layers", "params", "equations", "norms")}))
+            for part in kind["parts"]:
+                said = "; ".join([part["text"], *part["further"]])
+                parts.append(on | {"part": part["name"], "is": said, "params": part["params"]})
+    for part, count in data["params"]["by_part"].items():
+        shares.append({"part": part, "params": count, "params_share": count / whole})
+    choices = [{key: row[key] for key in ("what", "value", "same", "cards")} for row in data["choices"]]
+    found = {
+        "model": [model | {"d_model": data["model"]["d_model"]}],
+        "layers": kinds,
+        "parts": parts,
+        "choices": choices,
+    }
+    found |= {name: [_flat(row) for row in data[name]] for name in ("ratios", "multiples", "relatives")}
+    shares = Table.of("params_by_part", shares, ["params_share"])
+    return model["model"], data["notes"], [shares, *(Table.of(name, rows) for name, rows in found.items())]
 
 
 def _roofline(data, what=None):
@@ -191,8 +262,14 @@ def _roofline(data, what=None):
     for each in data["machines"]:
         on = {"hardware": each["id"]}
         machines.append(on | {name: value for name, value in each.items() if name not in ("id", "ceilings", "levels")})
-        ceilings += [on | {"what": ", ".join(roof["dtypes"]), "unit": roof["unit"], "flop_per_s": roof["flop_per_s"]} for roof in each["ceilings"]]
-        found += [on | {"what": level["level"], "bytes_per_s": level["bytes_per_s"], "bytes": level["bytes"]} for level in each["levels"]]
+        ceilings += [
+            on | {"what": ", ".join(roof["dtypes"]), "unit": roof["unit"], "flop_per_s": roof["flop_per_s"]}
+            for roof in each["ceilings"]
+        ]
+        found += [
+            on | {"what": level["level"], "bytes_per_s": level["bytes_per_s"], "bytes": level["bytes"]}
+            for level in each["levels"]
+        ]
     renamed = {"kernel": "part", "class": "part"}
     rows = {name: [{renamed.get(key, key): value for key, value in row.items() if (name, key) != ("points", "class")} for row in data[name]]
             for name in ("points", "turns", "classes")}  # fmt: skip
@@ -237,4 +314,12 @@ def _flat(data, prefix=""):
     return found
 
 
-VIEWS = {"report": _report, "compare": _compare, "catalogue": _catalogue, "validate": _validate, "sweep": _sweep, "roofline": _roofline}
+VIEWS = {
+    "report": _report,
+    "show": _show,
+    "compare": _compare,
+    "catalogue": _catalogue,
+    "validate": _validate,
+    "sweep": _sweep,
+    "roofline": _roofline,
+}

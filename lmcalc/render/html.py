@@ -8,9 +8,11 @@ from .cells import word
 from .flat import KEYS, unit_of, upright
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d6dbe1; --page: #ffffff; --shade: #f4f6f8; --bar: #9ec5f0; --bad: #b42318; }
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d6dbe1; --page: #ffffff;
+        --shade: #f4f6f8; --bar: #9ec5f0; --bad: #b42318; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ed; --soft: #9aa5b1; --line: #39424d; --page: #14181d; --shade: #1d232a; --bar: #2f5c8f; --bad: #ff8a7a; }
+  :root { --ink: #e6e9ed; --soft: #9aa5b1; --line: #39424d; --page: #14181d;
+          --shade: #1d232a; --bar: #2f5c8f; --bad: #ff8a7a; }
 }
 body { margin: 2rem auto; max-width: 76rem; padding: 0 1.25rem; background: var(--page); color: var(--ink);
        font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
@@ -39,12 +41,14 @@ def page(title, notes, tables):
     """The page as text. Numbers are shown short; the exact one appears where the pointer rests."""
     parts = [f"<h1>{escape(title or 'lmcalc')}</h1>"]
     for table in tables:
-        parts.append(f"<section{' class=beside' if upright(table) else ''}>\n<h2>{escape(_upper(table.title))}</h2>\n{_of(table)}\n</section>")
+        kind = " class=beside" if upright(table) else ""
+        parts.append(f"<section{kind}>\n<h2>{escape(_upper(table.title))}</h2>\n{_of(table)}\n</section>")
     if notes:
         parts.append("<h2>Notes</h2>\n<ul>" + "".join(f"<li>{escape(note)}</li>\n" for note in notes) + "</ul>")
     body = "\n".join(parts)
     return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title or "lmcalc")}</title>\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{escape(title or 'lmcalc')}</title>\n"
             f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n<footer>lmcalc {__version__}. 1 GB = 1e9 bytes; "
             "exact numbers appear where the pointer rests.</footer>\n</body>\n</html>\n")  # fmt: skip
 
@@ -57,7 +61,9 @@ def _of(table):
     pairs = upright(table)
     if pairs is None:
         return _table(*_common(table), table.bars)
-    rows = "".join(f"<tr><td class=text>{escape(name)}</td>{_cell(name, value, False, False)}</tr>\n" for name, value in pairs)
+    rows = "".join(
+        f"<tr><td class=text>{escape(name)}</td>{_cell(name, value, False, False)}</tr>\n" for name, value in pairs
+    )
     return f'<div class="wide"><table>\n<tbody>\n{rows}</tbody>\n</table></div>'
 
 
@@ -70,14 +76,16 @@ def _common(table):
 def _table(columns, rows, bars):
     text = [name in KEYS or any(isinstance(row[at], str) for row in rows) for at, name in enumerate(columns)]
     head = "".join(_heading(name, each) for name, each in zip(columns, text))
-    body = "".join("<tr>" + "".join(map(_cell, columns, row, text, (name in bars for name in columns))) + "</tr>\n" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(map(_cell, columns, row, text, (name in bars for name in columns))) + "</tr>\n" for row in rows
+    )
     return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>'
 
 
 def _heading(name, text):
     unit = unit_of(name)
     below = f"<small>{escape(unit)}</small>" if unit and not text else ""
-    return f'<th{" class=text" if text else ""}>{escape(name)}{below}</th>'
+    return f"<th{' class=text' if text else ''}>{escape(name)}{below}</th>"
 
 
 def _cell(name, value, text, bar):

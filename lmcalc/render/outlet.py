@@ -18,7 +18,7 @@ def check(path):
 
 
 class Outlet:
-    """A file to write bytes or text to, as a context: what is there at its end replaces the file, after an error nothing does.
+    """A file to write bytes or text to, as a context: what is there at its end is the file, unless an error came.
 
     path: None for standard output. A device, such as a terminal, is written to as it is.
     """

@@ -46,8 +46,17 @@ def _points(screen, data, marks):
             rows.append([f"*{where}*"])
             above = where
         name = f"{each['phase']} {each['kernel'] or ''}".strip()
-        rows.append([f"{mark} {name}", str(each["times"]), _digits(each["intensity"]), si(each["reached_flop_per_s"]),
-                     si(each["bound_s"], "s"), each["bound_by"] or "not known", _digits(each["ridge_distance"])])  # fmt: skip
+        rows.append(
+            [
+                f"{mark} {name}",
+                str(each["times"]),
+                _digits(each["intensity"]),
+                si(each["reached_flop_per_s"]),
+                si(each["bound_s"], "s"),
+                each["bound_by"] or "not known",
+                _digits(each["ridge_distance"]),
+            ]
+        )
     table(screen, ["<point", "times", "FLOP/B", "FLOP/s", "bound", "<by", "to memory"], rows,
           "Points, and what bounds them (to memory: compute side over memory side)", space=1)  # fmt: skip
 
@@ -101,10 +110,16 @@ def _classes(screen, data, marks):
 def _roofs(screen, data, marks):
     screen.print("[bold]Roofs[/bold]")
     for each in data["machines"]:
-        peaks = [f"{', '.join(roof['dtypes'])} {si(roof['flop_per_s'])}{' vector' * (roof['unit'] == 'vector')}" for roof in each["ceilings"]]
+        peaks = [
+            f"{', '.join(roof['dtypes'])} {si(roof['flop_per_s'])}{' vector' * (roof['unit'] == 'vector')}"
+            for roof in each["ceilings"]
+        ]
         levels = [f"{level['level']} {si(level['bytes_per_s'], 'B/s')}" for level in each["levels"]]
         ridge = "not known" if each["ridge"] is None else f"{each['ridge']:.4g} FLOP/B"
-        screen.print(f"{each['id']}: FLOP/s {'; '.join(peaks) or 'not public'}. {'; '.join(levels)}. Ridge {ridge}.", markup=False)
+        screen.print(
+            f"{each['id']}: FLOP/s {'; '.join(peaks) or 'not public'}. {'; '.join(levels)}. Ridge {ridge}.",
+            markup=False,
+        )
 
 
 def _digits(number):
@@ -168,8 +183,11 @@ def picture(data, marks, width, height=20):
         ticks[start : start + len(text)] = text
     lines.append("        +" + "-" * columns)
     lines.append("         " + "".join(ticks).rstrip())
-    lines.append("FLOP/s over FLOP/B. " + "; ".join(
-        f"{SLOPES[min(at, 2)]}{FLATS[min(at, 2)]} {each['id']}" for at, each in enumerate(data["machines"])) + ".")
+    lines.append(
+        "FLOP/s over FLOP/B. "
+        + "; ".join(f"{SLOPES[min(at, 2)]}{FLATS[min(at, 2)]} {each['id']}" for at, each in enumerate(data["machines"]))
+        + "."
+    )
     several = [", ".join(letters) for letters in taken.values() if len(letters) > 1]
     if several:
         lines.append("+ is " + "; ".join(several) + ".")

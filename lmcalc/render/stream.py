@@ -13,7 +13,8 @@ from itertools import repeat
 import numpy
 
 from ..errors import InputError
-from ..questions.sweep import LABELS, MOST_WRITTEN
+from ..questions.piece import LABELS
+from ..questions.sweep import MOST_WRITTEN
 from ..questions.vary import SIZES
 from . import rendered
 from .cells import word, words
@@ -24,15 +25,19 @@ ROW_GROUP = 2**20  # rows of a row group of Parquet
 
 
 def answer(asked, form, path=None, wide=None, given=False):
-    """A Sweep in a format: (text, status), the text None where it was written already. given: its columns were chosen."""
+    """A Sweep in a format: (text, status), the text None where it is written already. given: columns were chosen."""
     if form == "parquet" and path is None:
         raise InputError("Parquet is not for a terminal; allowed: -o FILE.parquet")
+    _written(asked)
     if form in MOST_SHOWN:
         if asked.points > MOST_SHOWN[form]:
-            raise InputError(f"{asked.grid.said()} as {form}; allowed: at most {MOST_SHOWN[form]:,} rows; give shorter ranges, or write "
-                             "it to a file, which takes it in chunks: -o FILE.parquet (or .csv, .jsonl)")  # fmt: skip
+            raise InputError(
+                f"{asked.grid.said()} as {form}; allowed: at most {MOST_SHOWN[form]:,} rows; give shorter ranges, or write it "
+                "to a file, which takes it in chunks: -o FILE.parquet (or .csv, .jsonl)"
+            )
         columns = asked.held() if wide is None else asked.held().wide(wide)
-        return rendered(form, columns, "sweep", to_file=path is not None, **({"chosen": given} if form == "table" else {})), 0
+        more = {"chosen": given} if form == "table" else {}
+        return rendered(form, columns, "sweep", to_file=path is not None, **more), 0
     source = asked if wide is None else asked.held().wide(wide)
     with progress_bar(source.points if path is not None else 0) as progress:
         done, complete = streamed(source, form, path, progress)
@@ -40,15 +45,23 @@ def answer(asked, form, path=None, wide=None, given=False):
     for note in notes:
         print(f"lmcalc: note: {note}", file=sys.stderr)
     if not complete:
-        print(f"lmcalc: interrupted: {done:,} of {source.points:,} rows are in {path or 'the output'}, which is whole as far as it goes", file=sys.stderr)
+        where = f"{path or 'the output'}, which is whole as far as it goes"
+        print(f"lmcalc: interrupted: {done:,} of {source.points:,} rows are in {where}", file=sys.stderr)
     return None, 0 if complete else 130
 
 
-def streamed(asked, form, path=None, progress=None):
-    """Write a Sweep; returns (rows written, whether that is all of them). progress: called with the rows done so far."""
+def _written(asked):
+    """Refuse what no file holds."""
     if asked.points > MOST_WRITTEN:
-        raise InputError(f"{asked.grid.said()}; allowed: at most {MOST_WRITTEN:,} in a file; give a part of a range at a time, "
-                         "such as --vary context=1:1000 into one file and context=1001:2000 into the next")  # fmt: skip
+        raise InputError(
+            f"{asked.grid.said()}; allowed: at most {MOST_WRITTEN:,}, and those to a file (-o FILE.parquet, .csv, .jsonl); "
+            "give a part of a range at a time: --vary context=1:1000 into one file, context=1001:2000 into the next"
+        )
+
+
+def streamed(asked, form, path=None, progress=None):
+    """Write a Sweep; returns (rows written, whether that is all). progress: called with the rows done so far."""
+    _written(asked)
     writer = WRITERS[form](asked)
     done = 0
     with Outlet(path) as outlet, _Interrupts() as interrupts:
@@ -157,7 +170,7 @@ class Json(Lines):
 
 
 class Parquet:
-    """Columns of int64 (sizes, whole fields), double (costs), bool and dictionary of string; null where there is nothing."""
+    """Columns of int64 (sizes, whole fields), double (costs), bool, dictionary of string; null where there is none."""
 
     def __init__(self, asked):
         try:
@@ -191,7 +204,9 @@ class Parquet:
         flat = numpy.broadcast_to(value, shape).reshape(-1)
         labels, kind = self.asked.labels.get(name), self.kinds[name]
         if labels is None:
-            return self.arrow.array(flat.astype(numpy.int64) if kind == self.arrow.int64() else flat.astype(float), kind, from_pandas=True)
+            return self.arrow.array(
+                flat.astype(numpy.int64) if kind == self.arrow.int64() else flat.astype(float), kind, from_pandas=True
+            )
         missing = numpy.isin(flat, [at for at, label in enumerate(labels) if label is None])
         if kind == self.arrow.bool_():
             return self.arrow.array(flat == labels.index(True), kind, mask=missing)
@@ -216,7 +231,7 @@ WRITERS = {"csv": Csv, "json": Json, "jsonl": Lines, "parquet": Parquet}
 
 
 def progress_bar(total):
-    """A context that gives a function of the rows done, which moves a bar on standard error where that is a terminal."""
+    """A context that gives a function of the rows done; it moves a bar on standard error where that is a terminal."""
     if not total or not sys.stderr.isatty():
         from contextlib import nullcontext
 
@@ -229,8 +244,9 @@ class _Bar:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-        self.bar = Progress(BarColumn(), MofNCompleteColumn(), "rows", TimeRemainingColumn(),
-                            console=Console(file=sys.stderr, no_color=bool(os.environ.get("NO_COLOR"))), transient=True)  # fmt: skip
+        console = Console(file=sys.stderr, no_color=bool(os.environ.get("NO_COLOR")))
+        columns = BarColumn(), MofNCompleteColumn(), "rows", TimeRemainingColumn()
+        self.bar = Progress(*columns, console=console, transient=True)
         self.task = self.bar.add_task("", total=total)
 
     def __enter__(self):

@@ -6,7 +6,8 @@ from .console import table
 
 # costs that are shown unless --columns says which, the most telling first
 SHOWN = (
-    "decode_bound_s", "decode_bound_by", "prefill_bound_s", "prefill_bound_by", "fits", "cache_bytes", "decode_tokens_per_s",
+    "decode_bound_s", "decode_bound_by", "prefill_bound_s", "prefill_bound_by", "fits", "cache_bytes",
+    "decode_tokens_per_s",
     "decode_flops", "decode_bytes", "prefill_flops", "prefill_bytes", "weights_bytes", "params_total",
 )  # fmt: skip
 
@@ -15,11 +16,17 @@ def draw(screen, data, chosen=False):
     """Draw Columns of a sweep. chosen: all columns were asked for; what is too wide goes on below."""
     axes = data.asked.grid.axes
     cells = {name: _cells(data, name) for name in data}
-    same = {name: texts[0] for name, texts in cells.items() if len({*texts}) == 1 and (name in axes or name in ("batch", "prompt", "past", "context"))}
+    same = {
+        name: texts[0]
+        for name, texts in cells.items()
+        if len({*texts}) == 1 and (name in axes or name in ("batch", "prompt", "past", "context"))
+    }
     varied = [name for name in axes if name in cells and name not in same]
     costs = [name for name in cells if name not in varied and name not in same]
     if not chosen:
-        costs.sort(key=lambda name: SHOWN.index(name.partition("[")[0]) if name.partition("[")[0] in SHOWN else len(SHOWN))
+        costs.sort(
+            key=lambda name: SHOWN.index(name.partition("[")[0]) if name.partition("[")[0] in SHOWN else len(SHOWN)
+        )
     if same:
         screen.print(", ".join(f"{name} {text}" for name, text in same.items()), markup=False)
     quantities = {name.partition("[")[0] for name in costs}
@@ -32,12 +39,19 @@ def draw(screen, data, chosen=False):
         screen.print()
         names = [*varied, *shown]
         marks = ["<" if _is_text(data, name) else "" for name in names]
-        table(screen, [mark + heading[name] for mark, name in zip(marks, names)], list(zip(*(cells[name] for name in names))))
-        if not rest or not chosen and not wide:
+        table(
+            screen,
+            [mark + heading[name] for mark, name in zip(marks, names)],
+            list(zip(*(cells[name] for name in names))),
+        )
+        if not rest or (not chosen and not wide):
             break
         shown, rest = _fitting(screen, varied, rest, cells, heading)
     if rest and not wide:
-        screen.print(f"\nNot shown for want of room: {', '.join(rest)} (--columns chooses; -f csv or -o FILE.csv has all).", markup=False)
+        screen.print(
+            f"\nNot shown for want of room: {', '.join(rest)} (--columns chooses; -f csv or -o FILE.csv has all).",
+            markup=False,
+        )
     screen.print("\n[bold]Notes[/bold]")
     for note in data.notes:
         screen.print(f"- {note}", markup=False)

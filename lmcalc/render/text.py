@@ -31,7 +31,9 @@ def markdown(title, notes, tables):
         if pairs:
             table = Table(table.name, ["what", "value"], pairs)
         heading = [f"## {table.title[:1].upper()}{table.title[1:]}"] if len(tables) > 1 else []
-        right = [all(_is_number(row[at]) for row in table.rows if row[at] is not None) for at in range(len(table.columns))]
+        right = [
+            all(_is_number(row[at]) for row in table.rows if row[at] is not None) for at in range(len(table.columns))
+        ]
         lines = [_line(table.columns), _line("---:" if each else "---" for each in right)]
         parts += [*heading, "\n".join([*lines, *(_line(map(_short, row)) for row in table.rows)])]
     if notes:
@@ -48,4 +50,10 @@ def _is_number(value):
 
 
 def _short(value):
-    return f"{value:.6g}" if isinstance(value, float) else word(value) if not isinstance(value, list | dict) else str(value)
+    return (
+        f"{value:.6g}"
+        if isinstance(value, float)
+        else word(value)
+        if not isinstance(value, list | dict)
+        else str(value)
+    )
