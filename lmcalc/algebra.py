@@ -61,8 +61,11 @@ _FACTORED = {}
 def _factored(factor):
     found = _FACTORED.get(factor)
     if found is None:
-        plain = factor.is_Symbol or not factor.is_Add
-        found = _FACTORED[factor] = factor if plain else sympy.factor(factor)
+        found = factor
+        if factor.is_Add:
+            each = [sympy.factor(factor), nested(sympy.expand(factor).args), factor]
+            found = min(each, key=lambda one: len(str(one)))
+        _FACTORED[factor] = found
     return found
 
 

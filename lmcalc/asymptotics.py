@@ -12,6 +12,7 @@ import re
 
 import sympy
 
+from .algebra import text as shown_in_order
 from .errors import InputError, unknown
 
 GROWTH = sympy.Dummy("growth", positive=True)
@@ -43,8 +44,7 @@ class Condition:
 def name(text, known, where):
     """The symbol of that name; InputError says which there are."""
     if text not in known:
-        error = unknown("symbol", text, known)
-        raise InputError(f"--when {where!r}: {error}; this formula has {', '.join(known)}")
+        raise InputError(f"--when {where!r}: {unknown('symbol', text, known)}")
     return known[text]
 
 
@@ -121,8 +121,14 @@ def decided(expression, assumed, growing=False):
         base = whole.base
         if assumed.sign(base) and assumed.sign(1 - base) and base != 1:
             return sympy.S.Zero  # a share of what is missed, to a power that grows
-        raise InputError(f"({base})**(...) grows or shrinks as nobody knows: say which is larger of {_names(base)}")
+        raise InputError(f"({shown(base)})**(...) grows or shrinks as nobody knows: say which is larger of {_names(base)}, "
+                         "with one more --when")  # fmt: skip
     return whole
+
+
+def shown(expression):
+    """The expression as a user knows it."""
+    return shown_in_order(expression.subs(GROWTH, 1))
 
 
 def _names(expression):
@@ -140,8 +146,7 @@ def _extreme(whole, assumed):
                     kept.remove(a if larger is least else b)
     found = whole.func(*kept)
     if len(kept) > 1 and found.has(GROWTH):
-        shown = whole.subs(GROWTH, 1)
-        raise InputError(f"{shown} has no leading order by itself: say which is larger of {_names(shown)}, "
+        raise InputError(f"{shown(found)} has no leading order by itself: say which is larger of {_names(found)}, "
                          "with one more --when such as 'S > W'")  # fmt: skip
     return found
 
@@ -187,13 +192,13 @@ def _is_ratio(expression):
     return any(each.is_Pow and each.exp.is_negative and each.base.is_Add for each in sympy.preorder_traversal(expression))
 
 
-def under(expression, conditions):
+def under(expression, conditions, before=()):
     """(the expression under the conditions in their order, [what each left out, or None]).
 
-    conditions: of class Condition. Those that grow give a leading order, one after the other.
+    conditions: of class Condition. Those that grow give a leading order, one after the other. before: further assumptions.
     """
     assumed, left = Assumptions(), []
-    for each in conditions:  # all assumptions first: they hold for every limit
+    for each in [*before, *conditions]:  # all assumptions first: they hold for every limit
         if each.kind == "larger" or (each.kind == "grows" and each.other is not None):
             assumed.add(each.about, each.other, each.text)
     expression = decided(sympy.sympify(expression), assumed)

@@ -7,7 +7,7 @@ import sys
 from . import __version__
 from .errors import InputError
 from .render import ENDINGS, FORMATS, STREAMED, outlet
-from .words import number, whole
+from .words import counted, number, whole
 
 
 def main(argv=None):
@@ -211,6 +211,27 @@ def schema(options):
     return json.dumps(ask(options.name), indent=2) + "\n", 0
 
 
+def formula(options):
+    """a cost as a formula: of a model in its workload, or of one variant in its sizes; derivations of the lecture"""
+    if options.lecture is not None:
+        from .lecture import ask
+
+        if options.what is not None:
+            raise InputError(f"formula {options.what}: not with --lecture; allowed: --lecture NAME alone")
+        return rendered(options, ask(options.lecture or None), "lecture"), 0
+    from .questions.formula import formula as ask, listed
+
+    if options.list:
+        return rendered(options, listed(), "formula"), 0
+    if options.what is None:
+        raise InputError("formula: allowed: a model, a variant (--list names them), or --lecture")
+    given = pairs("--with", [part for text in options.values for part in text.split(",")])
+    given = {name: counted(value) if isinstance(value, str) and counted(value) is not None else value for name, value in given.items()}
+    data = ask(options.what, options.of, options.phase, given, options.when, pairs("--set", options.set), **conventions(options))
+    more = {"latex": options.latex, "terms": options.terms} if form(options) == "table" else {}
+    return rendered(options, data, "formula", **more), 0
+
+
 COMMANDS = {
     "report": (report, "model hardware workload"),
     "compare": (compare, "several variants why plot hardware workload"),
@@ -218,6 +239,7 @@ COMMANDS = {
     "sweep": (sweep, "several vary hardware workload"),
     "models": (models, "family where"),
     "hardware": (hardware, "where"),
+    "formula": (formula, "formula conventions changes"),
     "show": (show, "model changes"),
     "validate": (validate, "models published measured"),
     "inspect": (inspect, "checkpoint"),
@@ -342,25 +364,46 @@ def _hardware(command):
     command.add_argument("--set-hardware", action="append", default=[], metavar="FIELD=VALUE", help="what if: bandwidth=3.0e12, peak.bf16=1e15, memory=96e9")  # fmt: skip
 
 
+def _formula(command):
+    command.add_argument("what", metavar="MODEL_OR_VARIANT", nargs="?", help="a model as for report, or a variant: gqa, swiglu, moe, serial, ... (--list)")
+    command.add_argument("--of", default="flops", metavar="X", help="params, flops (default), bytes, intensity, cache, state or kept")
+    command.add_argument("--phase", metavar="X", help="prefill (default) or decode")
+    command.add_argument("--with", action="append", default=[], dest="values", metavar="D=4096", help="numbers for symbols; repeatable")
+    command.add_argument("--when", action="append", default=[], metavar="COND", help="leading order: 'S >> D', 'B -> oo'; 'S > W' assumes, 'T = S' substitutes; repeatable")  # fmt: skip
+    command.add_argument("--terms", action="store_true", help="term by term, too")
+    command.add_argument("--latex", action="store_true", help="as LaTeX")
+    command.add_argument("--list", action="store_true", help="quantities, variants and symbols")
+    command.add_argument("--lecture", nargs="?", const="", metavar="NAME", help="the derivations of the lecture, or one of them")
+
+
 def _workload(command):
     for name, (short, meaning) in SIZES.items():
         command.add_argument(*([short] if short else []), f"--{name}", metavar="N", help=meaning)
-    for name, meaning in CHOSEN.items():
-        command.add_argument(f"--{name.replace('_', '-')}", metavar="X", help=meaning)
-    command.add_argument("--fuse-projections", action="store_true", help="products of one input (Q, K, V; up, gate) read it once")
+    _conventions(command)
     command.add_argument("--pad-vocab", metavar="N", help="vocabulary rounded up to a multiple of N")
     command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ...")
 
 
-GROUPS = {"named": _named, "changes": _changes, "published": _published, "checkpoint": _checkpoint, "model": _model, "models": _models, "several": _several, "points": _points, "why": _why, "plot": _plot, "measured": _measured, "vary": _vary, "variants": _variants, "family": _family, "where": _where, "hardware": _hardware, "workload": _workload}
+def _conventions(command):
+    for name, meaning in CHOSEN.items():
+        command.add_argument(f"--{name.replace('_', '-')}", metavar="X", help=meaning)
+    command.add_argument("--fuse-projections", action="store_true", help="products of one input (Q, K, V; up, gate) read it once")
+
+
+GROUPS = {"formula": _formula, "conventions": _conventions, "named": _named, "changes": _changes, "published": _published, "checkpoint": _checkpoint, "model": _model, "models": _models, "several": _several, "points": _points, "why": _why, "plot": _plot, "measured": _measured, "vary": _vary, "variants": _variants, "family": _family, "where": _where, "hardware": _hardware, "workload": _workload}
 
 
 def workload(options):
     """The workload options that were given, as numbers."""
+    sizes = {name: whole(f"--{name}", getattr(options, name)) for name in SIZES if getattr(options, name) is not None}
+    return conventions(options) | sizes
+
+
+def conventions(options):
+    """The options of conventions and storage types that were given."""
     found = {name: getattr(options, name) for name in CHOSEN if getattr(options, name) is not None}
     if "expert_skew" in found:
         found["expert_skew"] = number(found["expert_skew"])
-    found |= {name: whole(f"--{name}", getattr(options, name)) for name in SIZES if getattr(options, name) is not None}
     return found | {"fuse_projections": options.fuse_projections}
 
 

@@ -164,7 +164,7 @@ FIELDS = {
         "bias on the router's logits; or on its scores for the choice only, a buffer (DeepSeek V3) or not (Ernie)",
         None,
     ),
-    "expert_capacity": ("size", "tokens of a sequence that an expert takes in a pass (Switch Transformers)", 3),
+    "expert_capacity": ("size", "tokens of a sequence that an expert takes in a pass (Switch Transformers)", None),
     "router_jitter": ("positive", "threshold of sparsemixer", None),
     "n_expert_groups": ("size", "groups of experts: a token chooses within the best of them", None),
     "expert_groups_used": ("size", "how many groups that are", None),

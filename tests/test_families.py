@@ -172,7 +172,6 @@ BY_CALL = {  # models that compute otherwise in one pass than step by step, and 
     "llama-dynamic": "a base that grows with the length of a call",
     "phi3-longrope-long": "factors that depend on the length of a call",
     "mamba2-limit": "a limit of time steps that single steps do not have",
-    "switch_transformers": "a capacity of experts for each call",
     "switch_transformers-capacity": "a capacity of experts for each call",
 }
 

@@ -25,9 +25,9 @@ def test_notebook_runs_and_prints_what_it_shows(path):
 
 
 def text(cell):
-    """What a cell prints and returns, as text."""
-    return [
+    """What a cell prints and returns, as text; a kernel may send what it prints in several pieces."""
+    return "".join(
         each.get("text") or each.data.get("text/plain")
         for each in cell.outputs
         if each.output_type != "display_data" and not ("data" in each and "image/png" in each.data)
-    ]
+    )

@@ -11,6 +11,7 @@ from variants import VARIANTS, fields
 import lmcalc
 from lmcalc.components.base import Component
 from lmcalc.components.loss import LOSSES
+from lmcalc.questions.catalogue import architectures
 from lmcalc.fields import FIELDS
 from lmcalc.lenses.activations import kept
 from lmcalc.lenses.cache import cache
@@ -207,7 +208,7 @@ def test_losses_run_on_fresh_symbols(loss):
 # Cards -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [row["name"] for row in lmcalc.models()])
+@pytest.mark.parametrize("name", architectures())
 def test_contractions_cost_twice_as_much_backward(name):
     t = trace(lmcalc.load(name), 2, 128, logits="all")
     for masked in ("causal", "full"):

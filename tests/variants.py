@@ -93,7 +93,7 @@ BLOCKS = {
     "mixture of attention heads": {**EXPERTS, "attention_experts": 7, "experts_per_token": 5, "router": "topk_softmax",
                                    "router_normalized": None, "expert_output_bias": True},
     "shortcut": {**EXPERTS, "d_ff": 29, "block": "shortcut", "n_zero_experts": 2},
-    "experts with a capacity": {**EXPERTS, "experts_per_token": 1, "router_normalized": None, "expert_capacity": 3},
+    "experts with a capacity": {**EXPERTS, "experts_per_token": 1, "router_normalized": None, "expert_capacity": 31},
     "shared blocks": {
         **MAMBA2, "layers": ["mamba2", "one", "mamba2", "two", "one"], "n_layers": 5, "ffn": "none", "shared_blocks": 2,
         "shared_ffn": "geglu", "adapter_rank": 3, "attention_adapter": True,

@@ -90,7 +90,7 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
     there = _symbols(terms)
     for each in chosen:
         if each.name not in there:
-            raise InputError(f"--with {each}: {unknown('symbol', each.name, there)}; this formula has {', '.join(there)}")
+            raise InputError(f"--with {each}: {unknown('symbol', each.name, there)}")
     terms = {name: [each.replace(value=each.value.xreplace(chosen)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
     conditions = [Condition(part, there) for given in when for part in given.split(",")]
@@ -294,42 +294,59 @@ def _at_window(expression, mins):
 
 def _data(subject, of, phase, terms, chosen, conditions, there):
     work = {each for each in there.values() if each.name in WORKLOAD}
-    totals = {name: collected([each.value for each in found], work) for name, found in terms.items()}
-    total = totals[of] if of in totals else ratio(totals["flops"], totals["bytes"])
+    whole = _total(of, terms, work)
     data = {
         "schema": SCHEMA,
         "id": subject.name,
         "of": of,
         "phase": phase,
-        **_shown(total),
+        **_shown(whole),
         "symbols": {name: WORKLOAD.get(name) or subject.letters.get(name, "") for name in there},
         "with": {each.name: _jsonable(number) for each, number in chosen.items()},
         "when": [each.text.strip() for each in conditions],
     }
     if conditions:
-        data["exact"], (found, left) = data["expression"], under(total, conditions)
-        kept = {each for each in found.free_symbols if each.name in WORKLOAD}
-        data |= _shown(found if found.is_Pow or sympy.denom(sympy.together(found)).is_Add else collected([found], kept))
-        data["left_out"] = [None if each is None else text(collected([each], work)) for each in left]
-        data["symbols"] = {name: meaning for name, meaning in data["symbols"].items() if there[name] in found.free_symbols
-                           or there[name] in total.free_symbols}  # fmt: skip
-    data["parts"] = [{"part": name, **_shown(each)} for name, each in _grouped(terms, totals, work, "part")]
-    data["terms"] = [{"term": name, **_shown(each)} for name, each in _grouped(terms, {}, work, "path")]
-    data["notes"] = notes(subject, of, phase, total)
+        data |= {"exact": data["expression"], "exact_latex": data["latex"]}
+        total, terms, left = _under(conditions, of, terms, work)
+        data |= {**_shown(total), "left_out": [None if each is None else text(collected([each], work)) for each in left]}
+    data["parts"] = [{"part": name, **_shown(each)} for name, each in _grouped(terms, work, "part")]
+    data["terms"] = [{"term": name, **_shown(each)} for name, each in _grouped(terms, work, "path")]
+    data["notes"] = notes(subject, of, phase, whole)
     return data
 
 
-def _grouped(terms, totals, work, by):
-    """[(name, formula)]: of an intensity its two sides, else of each part."""
-    if len(terms) > 1 and totals:
-        return list(totals.items())
+def _total(of, terms, work):
+    found = [collected([each.value for each in group], work) for group in terms.values()]
+    return found[0] if len(found) == 1 else ratio(*found)
+
+
+def _under(conditions, of, terms, work):
+    """(the formula under the conditions, its terms under those before the first limit, what each limit left out)."""
+    at = next((at for at, each in enumerate(conditions) if each.kind == "grows"), len(conditions))
+    assumed = [each for each in conditions[at:] if each.kind == "larger"]
+    terms = {name: [each.replace(value=under(each.value, [*conditions[:at], *assumed])[0]) for each in group]
+             for name, group in terms.items()}  # fmt: skip
+    total = _total(of, terms, work)
+    if at == len(conditions):
+        return total, terms, [None] * at
+    found, left = under(total, conditions[at:], [each for each in conditions[:at] if each.kind == "larger"])
+    above, below = sympy.fraction(sympy.together(found))
+    if below.is_Number or below.is_Mul and not any(each.is_Add for each in below.args):
+        found = collected([found], work)
+    else:
+        found = ratio(collected([above], work), collected([below], work))
+    return found, terms, [None] * at + left
+
+
+def _grouped(terms, work, by):
+    """[(name, formula)] of each part or path; of an intensity the parts are its two sides."""
     found = []
     for name, group in terms.items():
         groups = {}
         for each in group:
-            groups.setdefault(getattr(each, by), []).append(each.value)
-        prefix = f"{name}: " if len(terms) > 1 else ""
-        found += [(prefix + key, collected(values, work)) for key, values in groups.items()]
+            key = getattr(each, by) if len(terms) == 1 else name if by == "part" else f"{name}: {each.path}"
+            groups.setdefault(key, []).append(each.value)
+        found += [(key, collected(values, work)) for key, values in groups.items()]
     return found
 
 
@@ -387,7 +404,7 @@ def notes(subject, of, phase, total):
     if of in ("bytes", "intensity", "cache", "state"):
         weights = asked.weights if asked.weights != STORED else f"as the checkpoint says ({subject.model.storage.text})"
         found.append(f"Stored as: weights {weights}, activations {asked.activations}, cache {asked.cache}, state {asked.state}.")  # fmt: skip
-    if total.has(sympy.floor) and any(each.get("n_experts") for each in _layers(subject)):
+    if of in ("bytes", "intensity") and total.has(sympy.floor) and any(each.get("n_experts") for each in _layers(subject)):
         found.append("floor(x + 1/2) is a whole number nearest to an expectation: experts that some token chooses (an estimate).")  # fmt: skip
     return found
 
