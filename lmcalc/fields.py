@@ -4,7 +4,7 @@ A row is (kind, what it is, size when shrunk). Kinds: "size" (integer of at leas
 "number" (finite), "positive" (finite, above 0), "bool", "text", "table" (checked by its component), "list",
 "size_rule" (a size, or text that gives it from d_model, see `rule`), or a tuple of the allowed words. The last entry is
 the size that a field takes in a shrunken copy of a card (`lmcalc validate`): small, all distinct, prime where the
-structure allows; None keeps the card's own value. A component says itself which fields it reads and what they default to;
+structure allows; None keeps the card's own value. A component says which fields it reads and what they default to;
 a field that no part of a model reads is an error.
 """
 
@@ -52,17 +52,34 @@ FIELDS = {
     "embedding_norm": ("bool", "a norm right behind the embedding (BLOOM, BERT)", None),
     "final_norm": ("bool", "a norm before the head", None),
     "ffn": (
-        ("relu", "relu2", "gelu", "gelu_tanh", "silu", "elu", "selu", "xielu",
-         "glu", "reglu", "geglu", "geglu_tanh", "swiglu", "liglu", "swiglu_clamped", "swiglu_limited",
-         "channel_mix", "none"),
-        "activation of the feed-forward; names in -glu are gated (three matrices); channel_mix: RWKV's; none: it has none",
+        (
+            "relu",
+            "relu2",
+            "gelu",
+            "gelu_tanh",
+            "silu",
+            "elu",
+            "selu",
+            "xielu",
+            "glu",
+            "reglu",
+            "geglu",
+            "geglu_tanh",
+            "swiglu",
+            "liglu",
+            "swiglu_clamped",
+            "swiglu_limited",
+            "channel_mix",
+            "none",
+        ),
+        "activation of the feed-forward; names in -glu are gated (three matrices); channel_mix: RWKV's; none: none",
         None,
     ),
     "ffn_bias": ("bool", "biases in the feed-forward", None),
     "ffn_scales": ("list", "factors on gate and output of a gated feed-forward (Falcon-H1)", None),
     "ffn_limit": ("positive", "what swiglu_clamped and swiglu_limited clamp at", None),
     "residual_scale": ("positive", "factor on each branch before it is added (Granite, MiniCPM)", None),
-    "residual_factors": ("list", "factors on residual and output of each branch (block normed_residual, MiniMax-01)", None),
+    "residual_factors": ("list", "factors on residual and output of each branch (block normed_residual)", None),
     # positions
     "positions": (
         ("none", "learned", "sinusoidal", "rotary", "alibi", "relative_bias", "relative_shaw", "relative_xl"),
@@ -76,18 +93,20 @@ FIELDS = {
     "rope_scaling": ("table", "rescaled rotary frequencies", None),
     "position_buckets": ("size", "buckets of a relative bias (T5)", 8),
     "position_max_distance": ("size", "distance from which on a relative bias, or relative vectors, stay the same", 11),
-    "alibi_slopes": (("bloom", "mpt", "falcon"), "ALiBi slopes: what a number of heads that is no power of two gets", None),
+    "alibi_slopes": (("bloom", "mpt", "falcon"), "ALiBi slopes where the number of heads is no power of two", None),
     "alibi_bias_max": ("positive", "exponent of the last ALiBi slope (MPT)", None),
     # attention
     "attention_bias": (("none", "qkv", "out", "all"), "which attention projections have biases", None),
     "qk_norm": (
         ("none", "head", "head_last", "each_head", "full", "l2"),
-        "norm of queries and keys: one weight of head size, the same behind the rotary turn (Hunyuan), one for each head, "
+        "norm of queries and keys: one weight of head size, the same behind the turn (Hunyuan), one for each head, "
         "over the full width, or L2 without weight",
         None,
     ),
     "qk_norm_kind": (
-        ("rmsnorm", "rmsnorm_plus_one", "layernorm", "layernorm_no_bias"), "its kind, where not that of the others", None
+        ("rmsnorm", "rmsnorm_plus_one", "layernorm", "layernorm_no_bias"),
+        "kind, where not that of the others",
+        None,
     ),
     "attention_softcap": ("positive", "cap * tanh(score / cap) on attention scores", None),
     "attention_sinks": ("bool", "a learned logit a head that takes part in the softmax only (gpt-oss)", None),
@@ -100,7 +119,9 @@ FIELDS = {
     "sparse_summary": ("size", "last keys of a block that all later blocks see, in the pattern fixed", 1),
     "attention_gate": ("bool", "the output of attention times sigmoid of a projection as wide (Qwen3-Next)", None),
     "attention_temperature": (
-        "positive", "a: queries times 1 + a log(1 + floor((position + 1) / attention_temperature_floor))", None
+        "positive",
+        "a: queries times 1 + a log(1 + floor((position + 1) / attention_temperature_floor))",
+        None,
     ),
     "attention_temperature_floor": ("size", "positions between two steps of that growth", 4),
     "v_head_dim": ("size", "size of a value, where not that of a key", 11),
@@ -122,7 +143,9 @@ FIELDS = {
     "shared_blocks": ("size", "transformer blocks that layers of block hybrid share", 2),
     "shared_block": ("count", "which of them a layer has, from 0 on", None),
     "shared_ffn": (
-        ("glu", "reglu", "geglu", "geglu_tanh", "swiglu", "liglu"), "activation of their feed-forward", None
+        ("glu", "reglu", "geglu", "geglu_tanh", "swiglu", "liglu"),
+        "activation of their feed-forward",
+        None,
     ),
     "adapter_rank": ("size", "rank of what a layer adds to their projections", 3),
     "attention_adapter": ("bool", "to those of attention, too", None),
@@ -174,8 +197,19 @@ FIELDS = {
     "n_mtp_layers": ("size", "modules that predict further tokens; not part of the main model", None),
     # layers that mix tokens otherwise
     "mixer": (
-        ("attention", "mamba", "mamba2", "attention_and_mamba2", "rwkv", "gated_delta", "kimi_delta", "lightning",
-         "rg_lru", "short_conv", "none"),
+        (
+            "attention",
+            "mamba",
+            "mamba2",
+            "attention_and_mamba2",
+            "rwkv",
+            "gated_delta",
+            "kimi_delta",
+            "lightning",
+            "rg_lru",
+            "short_conv",
+            "none",
+        ),
         "what mixes the tokens of a layer; with none it is a feed-forward alone",
         None,
     ),
@@ -199,7 +233,9 @@ FIELDS = {
     "mixer_bias": (("none", "in", "out", "all"), "which projections of a mixer have biases", None),
     "conv_bias": ("bool", "a bias behind a short convolution", None),
     "mixer_activation": (
-        ("silu", "gelu", "gelu_tanh", "relu"), "activation inside a mixer, where another than its own", None
+        ("silu", "gelu", "gelu_tanh", "relu"),
+        "activation inside a mixer, where another than its own",
+        None,
     ),
     "time_step_limit": ("list", "least and largest time step (Mamba-2)", None),
     "mixer_scales": ("list", "factors on gate, x, B, C and dt of Mamba-2 (Falcon-H1)", None),

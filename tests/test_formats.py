@@ -150,7 +150,13 @@ def test_units_of_columns(column, unit):
 
 
 def test_the_format_follows_the_ending_unless_it_is_given(capsys, tmp_path):
-    for name, start in {"a.csv": "table,", "a.md": "# gpt2", "a.html": "<!doctype", "a.json": "{", "a.txt": "gpt2: "}.items():
+    for name, start in {
+        "a.csv": "table,",
+        "a.md": "# gpt2",
+        "a.html": "<!doctype",
+        "a.json": "{",
+        "a.txt": "gpt2: ",
+    }.items():
         assert cli.main(["report", "gpt2", "-o", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
     assert cli.main(["report", "gpt2", "-f", "json", "-o", str(tmp_path / "b.csv")]) == 0

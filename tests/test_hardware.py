@@ -204,3 +204,62 @@ def test_the_function_stays_where_the_package_has_a_file_of_that_name():
 
     assert lmcalc.hardware("h100").name == "h100-sxm"
     assert len(lmcalc.trace(lmcalc.load("gpt2"), 1, 1).ops) > 10
+
+
+# Units and sparsity ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("bf16 = 100", "bf16 = 1.0e14", ["peak.bf16", "1e+14 TFLOP/s", "looks like FLOP/s, which is 100 TFLOP/s"]),
+        ("bf16 = 100", "bf16 = 100_000_000_000", ["peak.bf16", "1e+11 TFLOP/s", "allowed: TFLOP/s from 0.001"]),
+        ("fp32 = 10", "fp32 = 1e-6", ["vector.fp32", "1e-06 TFLOP/s"]),
+        ("bandwidth_GBps = 1000", "bandwidth_GBps = 1e12", ["memory.bandwidth_GBps", "bytes/s, which is 1000 GB/s"]),
+        ("bandwidth_GBps = 1000", "bandwidth_GBps = 0.5", ["memory.bandwidth_GBps", "TB/s, which is 500 GB/s"]),
+        ("bandwidth_GBps = 1000", "bandwidth_GBps = 1e6", ["0.1 FLOP a byte", "allowed: 1 to 10,000", "in GB/s"]),
+        ("bandwidth_GBps = 1000", "bandwidth_GBps = 3.35", ["FLOP a byte", "bandwidth in GB/s (1e9 bytes/s)"]),
+        ("bandwidth_GBps = 1000", "bandwidth_TBps = 1", ["memory.bandwidth_TBps = 1", "bandwidth_GBps"]),
+        ("usable_GiB = 8", "usable_GB = 8", ["memory.usable_GB = 8", "usable_GiB"]),
+        ("usable_GiB = 8", "usable_GiB = 8e9", ["memory.usable_GiB", "bytes, which is 7.45058 GiB"]),
+        ("usable_GiB = 8", "usable_GiB = 81920", ["memory.usable_GiB", "MB, which is 76.2939 GiB"]),
+        ("usable_GiB = 8", "marketed_GB = 80e9", ["memory.marketed_GB", "bytes, which is 80 GB"]),
+        ("usable_GiB = 8", "usable_GiB = 84.9\nmarketed_GB = 80", ["= 84.9 of marketed_GB = 80", "79.07 GiB"]),
+        ("usable_GiB = 8", "usable_GiB = 8\nmarketed_GB = 'x'", ["marketed_GB = 'x'", "a number above 0"]),
+        ("bf16 = 100", "bf16 = 100\nsparse = true", ["peak.sparse = True", "dense peaks alone"]),
+        ("bf16 = 100", "bf16_sparse = 100", ["peak.bf16_sparse = 100", "dense peaks alone"]),
+        ("[peak]", "sparse = true\n[peak]", ["sparse = True", "dense peaks alone"]),
+        ("[peak]\nbf16 = 100", 'name = "h100"\n[peak]\nbf16 = 1978.8', ["peak.bf16 = 1978.8", "twice the 989.4"]),
+        ("[peak]\nbf16 = 100", 'name = "B200"\n[peak]\nbf16 = 2250\nfp8 = 9000', ["peak.fp8", "twice", "b200"]),
+    ],
+)  # fmt: skip
+def test_mistaken_units_and_sparse_peaks_are_refused_with_the_likely_meaning(file, old, new, said):
+    path = file(old, new)
+    with pytest.raises(lmcalc.InputError) as caught:
+        lmcalc.hardware(path)
+    for each in (path, *said):
+        assert each in str(caught.value)
+
+
+def test_a_catalogue_machine_given_as_a_file_of_its_name_is_taken(tmp_path):
+    path = tmp_path / "h100-sxm.toml"
+    path.write_bytes(Path(FOLDER, "h100-sxm.toml").read_bytes())
+    assert lmcalc.hardware(str(path)).peak == lmcalc.hardware("h100").peak
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("bandwidth", 3350, "looks like GB/s, which is 3.35e+12 bytes/s"),
+        ("bandwidth", 3.35, "looks like TB/s, which is 3.35e+12 bytes/s"),
+        ("peak.bf16", 989.4, "looks like TFLOP/s, which is 9.894e+14 FLOP/s"),
+        ("vector.fp32", 66.9, "looks like TFLOP/s"),
+        ("memory", 80, "looks like GB, which is 8e+10 bytes"),
+        ("memory", 10**400, "allowed: bytes"),
+        ("peak.bf17", 1e15, "'bf17'; allowed: bf16"),
+    ],
+)
+def test_changed_figures_are_in_base_units(name, value, said):
+    with pytest.raises(lmcalc.InputError) as caught:
+        lmcalc.report("gpt2", hardware=["h100"], set_hardware={name: value})
+    assert name in str(caught.value) and said in str(caught.value)

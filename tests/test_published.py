@@ -3,6 +3,7 @@
 import json
 import re
 
+import jsonschema
 import pytest
 
 from lmcalc import catalogue, cli
@@ -10,6 +11,7 @@ from lmcalc.errors import InputError
 from lmcalc.lenses import flops as lens
 from lmcalc.questions import published as asked
 from lmcalc.questions.published import check, half_digit, published
+from lmcalc.schemas import schema
 
 SOURCES = catalogue.names(asked.FOLDER)
 REQUIRED = {"kaplan-2020", "chinchilla", "palm-2022", "narayanan-2021", "korthikanti-2022", "shazeer-2019", "pope-2022",
@@ -123,6 +125,7 @@ def test_the_page(capsys):
         assert words in out
     assert cli.main(["validate", "--published", "-f", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(schema("published")).validate(data)
     said = re.search(r"(\d+) checks", out).group(1)
     assert data["schema"] == "lmcalc.published/1" and len(data["checks"]) == int(said)
 

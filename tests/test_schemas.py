@@ -35,15 +35,49 @@ def test_schemas_are_files_that_the_command_prints(name, capsys):
 
 
 def test_an_unknown_schema_is_refused():
-    with pytest.raises(lmcalc.InputError, match="repot.*report"):
+    with pytest.raises(lmcalc.InputError, match=r"repot.*report"):
         schemas.schema("repot")
 
 
-CARDS = ("llama-3.1-8b", "gpt2", "bert-base-uncased", "t5-small", "mixtral-8x7b", "deepseek-v2", "mamba-2.8b", "gemma-3-4b")
+CARDS = (
+    "llama-3.1-8b",
+    "gpt2",
+    "bert-base-uncased",
+    "t5-small",
+    "mixtral-8x7b",
+    "deepseek-v2",
+    "mamba-2.8b",
+    "gemma-3-4b",
+)
 OPTIONS = (
     [],
-    ["-H", "h100", "-H", "cerebras-wse3", "-H", "epyc-9654", "--traffic", "unfused", "--mask", "full", "--logits", "all"],
-    ["-H", "a100", "--traffic", "ideal", "--weights", "mxfp4", "--experts", "max", "--mla", "absorbed", "--fuse-projections"],
+    [
+        "-H",
+        "h100",
+        "-H",
+        "cerebras-wse3",
+        "-H",
+        "epyc-9654",
+        "--traffic",
+        "unfused",
+        "--mask",
+        "full",
+        "--logits",
+        "all",
+    ],
+    [
+        "-H",
+        "a100",
+        "--traffic",
+        "ideal",
+        "--weights",
+        "mxfp4",
+        "--experts",
+        "max",
+        "--mla",
+        "absorbed",
+        "--fuse-projections",
+    ],
 )
 
 
@@ -65,7 +99,10 @@ def test_reports(card, options, capsys):
         ("hardware", ["hardware"]),
         ("sweep", ["sweep", "gpt2"]),
         ("sweep", ["sweep", "gpt2", "bert-base-uncased", "--vary", "batch=1:4", "-H", "h100", "-H", "cerebras-wse3"]),
-        ("sweep", ["sweep", "gpt2", "--vary", "tied=true,false", "--vary", "weights=bf16,int4", "--vary", "mask=causal,full"]),
+        (
+            "sweep",
+            ["sweep", "gpt2", "--vary", "tied=true,false", "--vary", "weights=bf16,int4", "--vary", "mask=causal,full"],
+        ),
         ("sweep", ["sweep", "gpt2", "--vary", "batch=1:4", "--wide", "batch", "--columns", "cache_bytes,context"]),
         ("sweep", ["sweep", "gpt2", "--vary", "batch=1:3000"]),
     ],

@@ -3,6 +3,7 @@
 import json
 import time
 
+import jsonschema
 import pytest
 
 import lmcalc
@@ -183,8 +184,19 @@ def test_a_broken_card_does_not_stop_the_others(monkeypatch):
         consensus.catalogue.cache_clear()
 
 
-def test_it_is_json_and_quick():
-    json.dumps(show.show("jamba-1.5-mini"), allow_nan=False)
+@pytest.mark.parametrize("name", TWELVE)
+def test_its_json_is_as_the_schema_says(name):
+    text = json.dumps(show.show(name), allow_nan=False)
+    jsonschema.Draft202012Validator(lmcalc.schema("show")).validate(json.loads(text))
+
+
+@pytest.mark.parametrize("form", ["csv", "markdown", "html"])
+def test_other_formats_have_every_part(form, capsys):
+    text = drawn(capsys, "jamba-1.5-mini", "-f", form)
+    assert "2 of 16 experts" in text and "Mamba, 8,192 channels" in text and "{'" not in text
+
+
+def test_it_is_quick():
     start = time.perf_counter()
     show.show("gemma-3-27b")
     assert time.perf_counter() - start < 1

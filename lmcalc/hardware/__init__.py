@@ -140,6 +140,7 @@ def checked(card, where):
 def plausible(where, value, kind, unit=1):
     """Refuse a figure (in base units; written in multiples of `unit`) that no machine has: its unit was mistaken."""
     least, most, base, units = PLAUSIBLE[kind]
+    value = float(min(value, 1e300))
     if least <= value <= most:
         return
     factor = float(f"1{unit}") if isinstance(unit, str) else unit

@@ -394,7 +394,7 @@ def notes(subject, of, phase, total):
     if of in ("bytes", "intensity"):
         found.append(f"Traffic convention: {asked.traffic}.")
     if of in PHASED and phase == "prefill" and not subject.model.bidirectional:
-        found.append(f"S = past + prompt, T = prompt; of an empty cache S = T. Logits: {asked.logits} position{'s' if asked.logits == 'all' else ''}.")  # fmt: skip
+        found.append(f"S = past + prompt, T = prompt (an empty cache: --when 'T = S'). Logits: {asked.logits} position{'s' if asked.logits == 'all' else ''}.")  # fmt: skip
     if of in PHASED and phase == "decode":
         found.append("One new token for each sequence: S = context + 1, itself included.")
     if of in ("cache", "state"):

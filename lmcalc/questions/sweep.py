@@ -11,6 +11,7 @@ from .grid import Grid, product
 from .held import Columns
 from .piece import COLUMNS, DEPENDS, LABELS, OF_MACHINE, USUAL, Piece
 from .report import CONVENTIONS, _notes
+from .vary import SIZES
 
 SCHEMA = "lmcalc.sweep/1"
 MOST_HELD, MOST_ROWS, MOST_WRITTEN = 2**30, 2**32, 10**10  # values and rows in memory, rows in a file
@@ -122,14 +123,14 @@ class Sweep:
     def _extent(self, name):
         """The shape that holds a column without repeating it where it does not depend on an axis."""
         grid = self.grid
-        machines = len(grid.machines) if name in OF_MACHINE and grid.machines else 1
-        if name in grid.fields or name == "model":
-            which = ["model", *grid.fields].index(name)
-            return tuple(size if at == which else 1 for at, size in enumerate(grid.shape))
+        if name in ("model", "hardware", *grid.fields):
+            at = grid.place(name)
+            return tuple(size if each == at else 1 for each, size in enumerate(grid.shape))
+        cells = [1] * len(grid.cells) if name in SIZES else grid.cells
+        machines = len(grid.machines) if name in OF_MACHINE else 1
         depends = DEPENDS.get(name) or DEPENDS.get(name.partition("_")[0], ())
-        shapes = [getattr(grid.sizes[size], "shape", ()) for size in depends]
-        points = numpy.broadcast_shapes(*shapes)
-        return (*grid.cells, machines, *([1] * (len(grid.points) - len(points))), *points)
+        points = numpy.broadcast_shapes(*(getattr(grid.sizes[size], "shape", ()) for size in depends))
+        return (*cells, machines, *([1] * (len(grid.points) - len(points))), *points)
 
     @property
     def notes(self):

@@ -1,12 +1,12 @@
 """Columns of arrays as values and as text: whole numbers without a point, unknown ones empty."""
 
-import numpy
-
 EXACT = 2**53  # whole numbers beyond are floats, and are written as such
 
 
 def python(values, labels, whole=False):
     """An array as a list of Python values: int, float, bool, text, None. labels: what codes stand for."""
+    import numpy
+
     if labels is not None:
         return [labels[code] for code in values.astype(int).tolist()]
     if whole and values.size and abs(values).max() <= EXACT:  # false where one is NaN
@@ -22,6 +22,8 @@ def _value(value, whole):
 
 def words(values, labels, whole=False, none="", quote=None):
     """An array as texts, a number as one: as Python prints them, which reads back the same. none: what is not known."""
+    import numpy
+
     single = not numpy.shape(values)
     values = numpy.reshape(values, -1)
     if labels is not None:
