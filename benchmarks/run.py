@@ -5,8 +5,9 @@
 Processor time (user and system, of the process alone), median of so many runs, taken in turns. Of a cold start:
 `lmcalc report` of the largest card on a machine, as a table and as JSON, against `import rich.table`, and
 `lmcalc compare` of twenty cards on three machines against a report; of a sweep: a
-million points of the Python API against its limit, and a point of it against a report. --peer: a Python that has the
-package llm-flops (pip install llm-flops rich), whose JSON estimate and evaluation in a loop are measured beside.
+million points of the Python API against its limit, ten million on four machines, and a point of it against a report.
+--large: a hundred million points written to a file as well. --peer: a Python that has the package llm-flops (pip
+install llm-flops rich), whose JSON estimate and evaluation in a loop are measured beside.
 
 Exit status 1 if a limit is broken.
 """
@@ -48,6 +49,7 @@ SIDE_BY_SIDE = "lmcalc compare, 20 models x 3 machines"
 LIMITS = {"lmcalc report, a table": 2.2, "lmcalc report -f json": 1.3}
 
 POINTS = 1_000_000
+FASTER = 1000  # times that a point of a sweep is faster than a report, at least
 MICROSECONDS, MEMORY = 0.5, 1e9  # limits of the sweep: a point, and all of the process
 SWEEP = """
 import resource, time, numpy, lmcalc
@@ -63,6 +65,27 @@ GRIDS = {
     "sweep of a 1000 x 1000 grid": "numpy.arange(1.0, 1001)[:, None], 64 * numpy.arange(1.0, 1001)",
     "sweep of 1,000,000 pairs": "numpy.random.default_rng(0).integers([[1], [1]], [[513], [131_073]], (2, 1_000_000))",
 }
+MANY = """
+import resource, time, numpy, lmcalc
+machines = ["a100", "h100", "b200", "mi300x"]
+lmcalc.sweep("llama-3.1-8b", machines, batch=[1], context=[1])
+start = time.process_time()
+found = lmcalc.sweep("llama-3.1-8b", machines, vary={"batch": "1:1000", "context": range(64, 160_001, 64)})
+spent = time.process_time() - start
+MORE
+assert len(found["decode_bound_s"]) == 10_000_000
+print(spent / 10, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)  # of a million
+"""
+SPREAD = """
+start = time.process_time()
+columns = [found[name] for name in found if name not in found.labels]
+spent += time.process_time() - start"""
+TEN = {
+    "sweep of 10,000,000 points": MANY.replace("MORE", ""),
+    "the same, all columns spread": MANY.replace("MORE", SPREAD),
+}
+LARGE = """sweep llama-3.1-8b --vary batch=1:1000 --vary context=64:1600000:64 -H a100 -H h100 -H b200 -H mi300x
+--columns hardware,batch,context,cache_bytes,decode_bound_s,decode_bound_by -o sweep.parquet""".split()
 LOOP = """
 import time, lmcalc
 model = lmcalc.load("llama-3.1-8b")
@@ -96,6 +119,17 @@ def spent(python, arguments):
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stdout
 
 
+def large():
+    """Processor seconds and bytes of memory of a hundred million points written to a file."""
+    code = """
+import resource, sys
+from lmcalc.cli import main
+assert main(sys.argv[1:]) == 0
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)"""
+    return tuple(map(float, spent(sys.executable, ["-c", code, *LARGE])[1].split()))
+
+
 def in_turns(cases, repeats, measure):
     """{case: median}, each measured so many times, one after the other so that a slow minute slows all."""
     found = {case: [] for case in cases}
@@ -108,6 +142,9 @@ def in_turns(cases, repeats, measure):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", help="a Python that has llm-flops")
+    parser.add_argument(
+        "--large", action="store_true", help="a sweep of 100,000,000 points to a Parquet file of 1.2 GB"
+    )
     parser.add_argument("--repeats", type=int, default=15)
     options = parser.parse_args()
     broken = []
@@ -131,6 +168,7 @@ def main():
 
     repeats = max(3, options.repeats // 3)
     scripts = {name: (sys.executable, SWEEP.format(grid=grid)) for name, grid in GRIDS.items()}
+    scripts |= {name: (sys.executable, script) for name, script in TEN.items()}
     scripts["report in a loop"] = (sys.executable, LOOP)
     if options.peer:
         scripts["peer: estimate in a loop"] = (options.peer, PEER_LOOP)
@@ -143,13 +181,25 @@ def main():
 
     times = in_turns(scripts, repeats, inside)
     print(f"\n{'a point':40} {'us':>8} {'ratio':>8} {'limit':>8} {'MB':>8}")
-    first = times[next(iter(scripts))]
+    first = times[next(iter(TEN))]
     for name, microseconds in times.items():
-        limited, held = name.startswith("sweep"), memory[scripts[name]]
-        if limited and (microseconds > MICROSECONDS or held > MEMORY):
+        limited, held = "loop" not in name, memory[scripts[name]]
+        if limited and (microseconds > MICROSECONDS or held > (MEMORY if "spread" not in name else 2 * MEMORY)):
             broken.append(name)
         limit = MICROSECONDS if limited else ""
         print(f"{name:40} {microseconds:8.3f} {microseconds / first:8.1f} {limit:>8} {held / 1e6 if held else 0:8.0f}")
+
+    faster = times["report in a loop"] / first
+    print(
+        f"a point of a sweep takes 1/{faster:,.0f} of a report (limit: 1/{FASTER:,}); {1 / first:,.1f} million a second"
+    )
+    if faster < FASTER:
+        broken.append("a point against a report")
+    if options.large:
+        seconds, held = large()
+        print(f"{'100,000,000 points to a file':40} {seconds / 100:8.3f} {'':8} {'':8} {held / 1e6:8.0f}")
+        if held > 2e9:
+            broken.append("memory of 100,000,000 points")
 
     for name in broken:
         print(f"limit broken: {name}")

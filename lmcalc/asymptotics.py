@@ -58,7 +58,13 @@ def parsed(text, known, where):
                 raise InputError(f"--when {where!r}: allowed as a power: an integer from -9 to 9")
             if isinstance(node.op, ast.Div) and b == 0:
                 raise InputError(f"--when {where!r}: division by 0")
-            return {ast.Add: a + b, ast.Sub: a - b, ast.Mult: a * b, ast.Div: a / b if b != 0 else a, ast.Pow: a**b if b.is_Integer else a}[type(node.op)]  # fmt: skip
+            return {
+                ast.Add: a + b,
+                ast.Sub: a - b,
+                ast.Mult: a * b,
+                ast.Div: a / b if b != 0 else a,
+                ast.Pow: a**b if b.is_Integer else a,
+            }[type(node.op)]
         if isinstance(node, ast.Name):
             return name(node.id, known, where)
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
@@ -121,8 +127,10 @@ def decided(expression, assumed, growing=False):
         base = whole.base
         if assumed.sign(base) and assumed.sign(1 - base) and base != 1:
             return sympy.S.Zero  # a share of what is missed, to a power that grows
-        raise InputError(f"({shown(base)})**(...) grows or shrinks as nobody knows: say which is larger of {_names(base)}, "
-                         "with one more --when")  # fmt: skip
+        raise InputError(
+            f"({shown(base)})**(...) grows or shrinks as nobody knows: say which is larger of {_names(base)}, "
+            "with one more --when"
+        )
     return whole
 
 
@@ -146,13 +154,15 @@ def _extreme(whole, assumed):
                     kept.remove(a if larger is least else b)
     found = whole.func(*kept)
     if len(kept) > 1 and found.has(GROWTH):
-        raise InputError(f"{shown(found)} has no leading order by itself: say which is larger of {_names(found)}, "
-                         "with one more --when such as 'S > W'")  # fmt: skip
+        raise InputError(
+            f"{shown(found)} has no leading order by itself: say which is larger of {_names(found)}, "
+            "with one more --when such as 'S > W'"
+        )
     return found
 
 
 def split(expression):
-    """(leading terms in GROWTH with it set to 1, the rest likewise) of an expanded sum; (None, None) where it is none."""
+    """(leading terms in GROWTH, which is set to 1, and the rest) of an expanded sum; Nones where it has no powers."""
     by_power = {}
     for term in sympy.Add.make_args(expression):
         factor, power = term.as_coeff_exponent(GROWTH)
@@ -189,13 +199,15 @@ def leading(expression, scaled, assumed=None):
 
 def _is_ratio(expression):
     """Has it a sum below a fraction bar?"""
-    return any(each.is_Pow and each.exp.is_negative and each.base.is_Add for each in sympy.preorder_traversal(expression))
+    return any(
+        each.is_Pow and each.exp.is_negative and each.base.is_Add for each in sympy.preorder_traversal(expression)
+    )
 
 
 def under(expression, conditions, before=()):
     """(the expression under the conditions in their order, [what each left out, or None]).
 
-    conditions: of class Condition. Those that grow give a leading order, one after the other. before: further assumptions.
+    conditions: of class Condition. Those that grow give a leading order, one after the other. before: assumptions.
     """
     assumed, left = Assumptions(), []
     for each in [*before, *conditions]:  # all assumptions first: they hold for every limit

@@ -5,10 +5,9 @@ import os
 
 from . import catalogue
 from .errors import InputError, closest
-from .fields import FIELDS, rule
+from .fields import FIELDS, MOST, MOST_LAYERS, rule
 from .model import Model, build
 
-MOST = 2**40  # a size beyond this is a mistake, and products of sizes must stay finite as floats
 TOP = {
     "name": str, "family": str, "aliases": list, "organization": str, "released": str, "context_length": int,
     "notes": list, "architecture": dict, "source": dict, "published": dict, "training": dict, "unpublished": str,
@@ -141,6 +140,7 @@ def _finite(value):
 _KINDS = {
     "size": lambda value, _: _whole(value) and 1 <= value <= MOST,
     "size_rule": lambda value, _: _KINDS["size"](value, _) or (isinstance(value, str) and rule(value) is not None),
+    "layers": lambda value, _: _whole(value) and 1 <= value <= MOST_LAYERS,
     "count": lambda value, _: _whole(value) and 0 <= value <= MOST,
     "number": lambda value, _: _finite(value),
     "positive": lambda value, _: _finite(value) and value > 0,
@@ -153,6 +153,7 @@ _KINDS = {
 _ALLOWED = {
     "size": "an integer from 1 to 2**40",
     "size_rule": "an integer from 1 to 2**40, or a multiple of d_model such as 8/3*d_model or 8/3*d_model:256",
+    "layers": f"an integer from 1 to {MOST_LAYERS:,}",
     "count": "an integer from 0 to 2**40",
     "number": "a finite number",
     "positive": "a finite number above 0",

@@ -53,5 +53,5 @@ def read(path):
             return tomllib.load(file)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # of its syntax, its bytes, an integer of thousands of digits
         raise InputError(f"{path}: not valid TOML: {error}") from None

@@ -173,7 +173,9 @@ def validate(options):
     from .questions.validate import validate as ask
 
     shown = sys.stderr.isatty()
-    data = ask(options.model, progress=(lambda name: print(f"\r\033[K{name}", end="", file=sys.stderr)) if shown else None)
+    data = ask(
+        options.model, progress=(lambda name: print(f"\r\033[K{name}", end="", file=sys.stderr)) if shown else None
+    )
     if shown:
         print("\r\033[K", end="", file=sys.stderr)
     return rendered(options, data, "validate"), 1 if data["failed"] else 0
@@ -219,15 +221,27 @@ def formula(options):
         if options.what is not None:
             raise InputError(f"formula {options.what}: not with --lecture; allowed: --lecture NAME alone")
         return rendered(options, ask(options.lecture or None), "lecture"), 0
-    from .questions.formula import formula as ask, listed
+    from .questions.formula import formula as ask
+    from .questions.formula import listed
 
     if options.list:
         return rendered(options, listed(), "formula"), 0
     if options.what is None:
         raise InputError("formula: allowed: a model, a variant (--list names them), or --lecture")
     given = pairs("--with", [part for text in options.values for part in text.split(",")])
-    given = {name: counted(value) if isinstance(value, str) and counted(value) is not None else value for name, value in given.items()}
-    data = ask(options.what, options.of, options.phase, given, options.when, pairs("--set", options.set), **conventions(options))
+    given = {
+        name: counted(value) if isinstance(value, str) and counted(value) is not None else value
+        for name, value in given.items()
+    }
+    data = ask(
+        options.what,
+        options.of,
+        options.phase,
+        given,
+        options.when,
+        pairs("--set", options.set),
+        **conventions(options),
+    )
     more = {"latex": options.latex, "terms": options.terms} if form(options) == "table" else {}
     return rendered(options, data, "formula", **more), 0
 
@@ -274,14 +288,22 @@ def parser():
         for group in groups.split():
             GROUPS[group](command)
         more = STREAMED if name == "sweep" else ()
-        command.add_argument("-f", "--format", choices=(*FORMATS, *more), help="default: by the ending of FILE, else table")
+        command.add_argument(
+            "-f", "--format", choices=(*FORMATS, *more), help="default: by the ending of FILE, else table"
+        )
         command.add_argument("-o", "--output", metavar="FILE", help="write to a file")
-        command.add_argument("--no-color", action="store_true", help="no colours (NO_COLOR in the environment does the same)")
+        command.add_argument(
+            "--no-color", action="store_true", help="no colours (NO_COLOR in the environment does the same)"
+        )
     return top
 
 
 def _model(command):
-    command.add_argument("model", metavar="MODEL", help="a card's name (see lmcalc models), a path to a card, config.json or .gguf file, or a hub id")
+    command.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a card's name (see lmcalc models), a path to a card, config.json or .gguf file, or a hub id",
+    )
 
 
 def _models(command):
@@ -290,7 +312,9 @@ def _models(command):
 
 def _published(command):
     command.add_argument(
-        "--published", action="store_true", help="papers' formulas and tables against ours; exit 1 for a miss without a reason"
+        "--published",
+        action="store_true",
+        help="papers' formulas and tables against ours; exit 1 for a miss without a reason",
     )
 
 
@@ -310,11 +334,17 @@ def _several(command):
 
 
 def _why(command):
-    command.add_argument("--why", action="store_true", help="attribute differences to features for any number of models (default: up to 6)")
+    command.add_argument(
+        "--why",
+        action="store_true",
+        help="attribute differences to features for any number of models (default: up to 6)",
+    )
 
 
 def _plot(command):
-    command.add_argument("--plot", metavar="FILE", help="draw parameters by part, cache and FLOPs against context (.png .svg .pdf)")
+    command.add_argument(
+        "--plot", metavar="FILE", help="draw parameters by part, cache and FLOPs against context (.png .svg .pdf)"
+    )
     _dark(command)
 
 
@@ -323,13 +353,20 @@ def _dark(command):
 
 
 def _points(command):
-    command.add_argument("--points", choices=("phase", "kernel"), default="phase", help="a point a phase (default), or a kernel")
+    command.add_argument(
+        "--points", choices=("phase", "kernel"), default="phase", help="a point a phase (default), or a kernel"
+    )
     _dark(command)
     command.add_argument("--interactive", action="store_true", help="write a page (-o FILE.html) with hover and toggles, that needs no network")  # fmt: skip
 
 
 def _measured(command):
-    command.add_argument("--measured", metavar="FILE", nargs="+", help="measured kernels (.csv) against their bounds; -o FILE.png draws them")
+    command.add_argument(
+        "--measured",
+        metavar="FILE",
+        nargs="+",
+        help="measured kernels (.csv) against their bounds; -o FILE.png draws them",
+    )
     _dark(command)
 
 
@@ -339,7 +376,9 @@ def _variants(command):
 
 def _vary(command):
     axes = "batch=1,8,64  n_layers=8:64:8  context=1k:128k:log2 (k = 1024, ends included)"
-    command.add_argument("--vary", action="append", default=[], metavar="NAME=VALUES", help=f"an axis: {axes}; repeatable")
+    command.add_argument(
+        "--vary", action="append", default=[], metavar="NAME=VALUES", help=f"an axis: {axes}; repeatable"
+    )
     command.add_argument("--columns", metavar="NAME,...", help="which columns (default: the usual ones)")
     command.add_argument("--wide", metavar="NAME", help="the values of this axis side by side, not below each other")
     command.add_argument("--engine", choices=("numpy", "dask"), default="numpy", help="whose arrays (default numpy)")
@@ -352,7 +391,9 @@ def _named(command):
 
 def _family(command):
     command.add_argument("--family", metavar="F", help="only this family")
-    command.add_argument("--axes", action="store_true", help="what models choose (norm, activation, positions, ratios), not their sizes")
+    command.add_argument(
+        "--axes", action="store_true", help="what models choose (norm, activation, positions, ratios), not their sizes"
+    )
 
 
 def _where(command):
@@ -360,20 +401,38 @@ def _where(command):
 
 
 def _hardware(command):
-    command.add_argument("-H", "--hardware", action="append", default=[], metavar="HARDWARE", help="a machine (see lmcalc hardware), or a path to its .toml file; repeatable")
+    command.add_argument(
+        "-H",
+        "--hardware",
+        action="append",
+        default=[],
+        metavar="HARDWARE",
+        help="a machine (see lmcalc hardware), or a path to its .toml file; repeatable",
+    )
     command.add_argument("--set-hardware", action="append", default=[], metavar="FIELD=VALUE", help="what if: bandwidth=3.0e12, peak.bf16=1e15, memory=96e9")  # fmt: skip
 
 
 def _formula(command):
-    command.add_argument("what", metavar="MODEL_OR_VARIANT", nargs="?", help="a model as for report, or a variant: gqa, swiglu, moe, serial, ... (--list)")
-    command.add_argument("--of", default="flops", metavar="X", help="params, flops (default), bytes, intensity, cache, state or kept")
+    command.add_argument(
+        "what",
+        metavar="MODEL_OR_VARIANT",
+        nargs="?",
+        help="a model as for report, or a variant: gqa, swiglu, moe, serial, ... (--list)",
+    )
+    command.add_argument(
+        "--of", default="flops", metavar="X", help="params, flops (default), bytes, intensity, cache, state or kept"
+    )
     command.add_argument("--phase", metavar="X", help="prefill (default) or decode")
-    command.add_argument("--with", action="append", default=[], dest="values", metavar="D=4096", help="numbers for symbols; repeatable")
+    command.add_argument(
+        "--with", action="append", default=[], dest="values", metavar="D=4096", help="numbers for symbols; repeatable"
+    )
     command.add_argument("--when", action="append", default=[], metavar="COND", help="leading order: 'S >> D', 'B -> oo'; 'S > W' assumes, 'T = S' substitutes; repeatable")  # fmt: skip
     command.add_argument("--terms", action="store_true", help="term by term, too")
     command.add_argument("--latex", action="store_true", help="as LaTeX")
     command.add_argument("--list", action="store_true", help="quantities, variants and symbols")
-    command.add_argument("--lecture", nargs="?", const="", metavar="NAME", help="the derivations of the lecture, or one of them")
+    command.add_argument(
+        "--lecture", nargs="?", const="", metavar="NAME", help="the derivations of the lecture, or one of them"
+    )
 
 
 def _workload(command):
@@ -381,16 +440,40 @@ def _workload(command):
         command.add_argument(*([short] if short else []), f"--{name}", metavar="N", help=meaning)
     _conventions(command)
     command.add_argument("--pad-vocab", metavar="N", help="vocabulary rounded up to a multiple of N")
-    command.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ...")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="what if: n_layers=16, n_kv_heads=1, ..."
+    )
 
 
 def _conventions(command):
     for name, meaning in CHOSEN.items():
         command.add_argument(f"--{name.replace('_', '-')}", metavar="X", help=meaning)
-    command.add_argument("--fuse-projections", action="store_true", help="products of one input (Q, K, V; up, gate) read it once")
+    command.add_argument(
+        "--fuse-projections", action="store_true", help="products of one input (Q, K, V; up, gate) read it once"
+    )
 
 
-GROUPS = {"formula": _formula, "conventions": _conventions, "named": _named, "changes": _changes, "published": _published, "checkpoint": _checkpoint, "model": _model, "models": _models, "several": _several, "points": _points, "why": _why, "plot": _plot, "measured": _measured, "vary": _vary, "variants": _variants, "family": _family, "where": _where, "hardware": _hardware, "workload": _workload}
+GROUPS = {
+    "formula": _formula,
+    "conventions": _conventions,
+    "named": _named,
+    "changes": _changes,
+    "published": _published,
+    "checkpoint": _checkpoint,
+    "model": _model,
+    "models": _models,
+    "several": _several,
+    "points": _points,
+    "why": _why,
+    "plot": _plot,
+    "measured": _measured,
+    "vary": _vary,
+    "variants": _variants,
+    "family": _family,
+    "where": _where,
+    "hardware": _hardware,
+    "workload": _workload,
+}
 
 
 def workload(options):

@@ -1,20 +1,23 @@
 """The vocabulary of model cards: every field that an architecture may have, one row each.
 
-A row is (kind, what it is, size when shrunk). Kinds: "size" (integer of at least 1), "count" (integer of at least 0),
-"number" (finite), "positive" (finite, above 0), "bool", "text", "table" (checked by its component), "list",
-"size_rule" (a size, or text that gives it from d_model, see `rule`), or a tuple of the allowed words. The last entry is
-the size that a field takes in a shrunken copy of a card (`lmcalc validate`): small, all distinct, prime where the
-structure allows; None keeps the card's own value. A component says which fields it reads and what they default to;
+A row is (kind, what it is, size when shrunk). Kinds: "size" (integer of at least 1), "layers" (a size of at most
+MOST_LAYERS), "count" (integer of at least 0), "number" (finite), "positive" (finite, above 0), "bool", "text", "table"
+(checked by its component), "list", "size_rule" (a size, or text that gives it from d_model, see `rule`), or a tuple of
+the allowed words. The last entry is the size that a field takes in a shrunken copy of a card (`lmcalc validate`): small,
+all distinct, prime where the structure allows; None keeps the card's own value. A component says which fields it reads and what they default to;
 a field that no part of a model reads is an error.
 """
 
 from .errors import InputError
 from .numbers import exact_div
 
+MOST = 2**40  # a size beyond this is a mistake, and products of sizes must stay finite as floats
+MOST_LAYERS = 10_000  # more are a mistake, and lists of them take long
+
 FIELDS = {
     # sizes
-    "n_layers": ("size", "decoder blocks (encoder blocks in an encoder), L", 3),
-    "n_encoder_layers": ("size", "encoder blocks of an encoder-decoder", 2),
+    "n_layers": ("layers", "decoder blocks (encoder blocks in an encoder), L", 3),
+    "n_encoder_layers": ("layers", "encoder blocks of an encoder-decoder", 2),
     "d_model": ("size", "width of the residual stream, D", 23),
     "n_heads": ("size", "query heads, N = K*R", None),
     "n_kv_heads": ("size", "key/value heads, K", None),
@@ -140,7 +143,7 @@ FIELDS = {
     "layer_scale": ("bool", "a factor on what leaves a layer, a buffer (Gemma 4)", None),
     "ffn_sparsity": ("positive", "share of the feed-forward's hidden entries that become zero (Gemma 3n)", None),
     # blocks that layers share (Zamba2)
-    "shared_blocks": ("size", "transformer blocks that layers of block hybrid share", 2),
+    "shared_blocks": ("layers", "transformer blocks that layers of block hybrid share", 2),
     "shared_block": ("count", "which of them a layer has, from 0 on", None),
     "shared_ffn": (
         ("glu", "reglu", "geglu", "geglu_tanh", "swiglu", "liglu"),
@@ -194,7 +197,7 @@ FIELDS = {
     "expert_group_score": (("max", "top2"), "of a group: its largest score, or the sum of its two largest", None),
     "experts_beside_ffn": ("bool", "a dense feed-forward beside the experts, norms around each (Gemma 4)", None),
     # multi-token prediction
-    "n_mtp_layers": ("size", "modules that predict further tokens; not part of the main model", None),
+    "n_mtp_layers": ("layers", "modules that predict further tokens; not part of the main model", None),
     # layers that mix tokens otherwise
     "mixer": (
         (
@@ -284,7 +287,7 @@ def rule(text):
 
 
 def _digits(text):
-    return text.isascii() and text.isdigit() and int(text) > 0
+    return len(text) <= 20 and text.isascii() and text.isdigit() and int(text) > 0
 
 
 def resolved(fields, where):
@@ -301,7 +304,10 @@ def resolved(fields, where):
             raise InputError(f"{where}: d_ff = {text!r}; allowed: {allowed}")
         numerator, denominator, multiple = parts
         if isinstance(d_model, int):
-            return table | {"d_ff": -(-numerator * d_model // (denominator * multiple)) * multiple}
+            size = -(-numerator * d_model // (denominator * multiple)) * multiple
+            if size > MOST:
+                raise InputError(f"{where}: d_ff = {text!r} is {size:,}; allowed: an integer from 1 to 2**40")
+            return table | {"d_ff": size}
         return table | {"d_ff": exact_div(numerator * d_model, denominator)}
 
     found = done(fields)

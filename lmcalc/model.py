@@ -1,9 +1,11 @@
 """A model is data: embedding, runs of blocks, head. This file puts it together from the fields of a card."""
 
+import re
+
 from . import components
 from .components.base import Bound, Component
 from .errors import InputError, unknown
-from .fields import FIELDS, resolved
+from .fields import FIELDS, MOST_LAYERS, resolved
 from .ops import Ops
 from .record import Frozen
 from .trace import Array
@@ -232,7 +234,7 @@ def stacked(reader, count, make):
         if any(each.get(field) for each in kinds.values()):
             components.load((file, "refuse_gaps"))(reader, every)
     blocks = {name: make(reader.kind(name, kinds[name])) for name in dict.fromkeys(every)}
-    period = next(p for p in range(1, count + 1) if every == (every[:p] * (count // p + 1))[:count])
+    period = shortest_period(every)
     cycles, labels = count // period, {}
 
     def items(names):
@@ -251,15 +253,32 @@ def stacked(reader, count, make):
     return (*runs, Run(1, items(rest))) if rest else runs
 
 
+def shortest_period(items):
+    """After how many items a list repeats itself; its last repetition may be cut off. In linear time.
+
+    >>> shortest_period("aabaabaa"), shortest_period("abc")
+    (3, 3)
+    """
+    borders, border = [0], 0  # of each start of the list: the longest shorter start that is also its end
+    for item in items[1:]:
+        while border and item != items[border]:
+            border = borders[border - 1]
+        border += item == items[border]
+        borders.append(border)
+    return len(items) - border
+
+
 def _expanded(reader, pattern):
     """The names of a pattern, with "5*name" written out."""
     kinds, every = reader.get("kinds", {}), []
     for entry in pattern:
         text = entry if isinstance(entry, str) else ""
-        times, _, name = text.rpartition("*")
-        if name.strip() not in kinds or not (times == "" or times.strip().isdigit() and int(times)):
-            reader.refuse("layers", entry, "names of kinds, or N*name; kinds are " + ", ".join(kinds))
-        every += [name.strip()] * int(times or 1)
+        times, star, name = text.rpartition("*")
+        number = int(times) if re.fullmatch(r"\s*[0-9]{1,6}\s*", times) else 0 if star else 1
+        if name.strip() not in kinds or not 1 <= number <= MOST_LAYERS:
+            reader.refuse("layers", entry, f"names of kinds, or N*name with N from 1 to {MOST_LAYERS:,}; kinds are "
+                          + ", ".join(kinds))  # fmt: skip
+        every += [name.strip()] * number
     if not every:
         reader.refuse("layers", pattern, "at least one name of [architecture.kinds]")
     return every
@@ -341,7 +360,7 @@ def _mtp(reader, runs):
 
 
 def _block(reader, causal, crossed):
-    make, mixer, branches = components.BLOCKS[reader.get("block", "serial")], reader.get("mixer", "attention"), {}
+    block, mixer, branches = reader.get("block", "serial"), reader.get("mixer", "attention"), {}
     if mixer != "none":
         slot = "attention" if mixer == "attention" else "mixer"
         if slot == "mixer" and not causal:
@@ -355,7 +374,12 @@ def _block(reader, causal, crossed):
         branches["ffn"] = _feed_forward(reader)
     if not branches:
         reader.refuse("ffn", "none", 'a feed-forward in a layer with mixer = "none", which would do nothing')
-    return components.load(make)(reader, branches)
+    if reader.get("per_layer_dim") is not None and block not in ("serial", "altup"):
+        reader.refuse("per_layer_dim", reader.get("per_layer_dim"), f"none with block = {block!r}, which takes none")
+    if reader.get("shared_blocks") is not None and block != "hybrid" and (block != "serial" or "attention" in branches):
+        given = f"none with block = {block!r} and mixer = {mixer!r}: layers that share blocks are hybrid, or have no attention"
+        reader.refuse("shared_blocks", reader.get("shared_blocks"), given)
+    return components.load(components.BLOCKS[block])(reader, branches)
 
 
 def _feed_forward(reader):

@@ -170,7 +170,7 @@ BAD = [
     ("n_layers = 2", "n_layers = 2.0", "n_layers = 2.0", "an integer from 1"),
     ("n_layers = 2", "n_layers = true", "n_layers = True", "an integer from 1"),
     ("n_layers = 2", 'n_layers = "2"', "n_layers = '2'", "an integer from 1"),
-    ("n_layers = 2", "n_layers = 10_000_000_000_000_000", "n_layers", "2**40"),
+    ("n_layers = 2", "n_layers = 10_000_000_000_000_000", "n_layers", "from 1 to 10,000"),
     ("n_layers = 2", "", "n_layers", "missing"),
     ("d_ff = 32", "", "d_ff", "missing"),
     ("d_ff = 32", "d_ff = 32\nd_fff = 32", "d_fff = 32", "closest: d_ff"),

@@ -1,4 +1,4 @@
-"""Every command in every format: the same plain data, flat, with units in the names, and nothing that needs a network."""
+"""Every command in every format: the same plain data, flat, with units in the names; pages that need no network."""
 
 import csv
 import html.parser
@@ -141,7 +141,8 @@ def test_one_table_is_that_table(capsys, checkpoint):
     {
         "flops": "FLOP", "flops_contraction": "FLOP", "bytes": "B", "weights_bytes": "B", "memory_needed_bytes": "B",
         "bound_s": "s", "decode_bound_s": "s", "tokens_per_s": "tokens/s", "intensity_flop_per_byte": "FLOP/B",
-        "peak_bf16_flop_per_s": "FLOP/s", "bandwidth_bytes_per_s": "B/s", "params": "", "cache_bytes_per_token": "B/token",
+        "peak_bf16_flop_per_s": "FLOP/s", "bandwidth_bytes_per_s": "B/s", "params": "",
+        "cache_bytes_per_token": "B/token",
         "decode_flops_ratio": "", "memory_needed": "B", "prefill_intensity": "FLOP/B", "batch": "sequences",
     }.items(),
 )  # fmt: skip
@@ -195,7 +196,8 @@ def test_what_does_not_fit_is_in_the_title(capsys):
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_format_imports_only_what_it_needs(form):
-    code = f"import sys, lmcalc.cli; lmcalc.cli.main(['report', 'gpt2', '-H', 'h100', '-f', {form!r}]); print(*sys.modules)"
+    command = ["report", "gpt2", "-H", "h100", "-f", form]
+    code = f"import sys, lmcalc.cli; lmcalc.cli.main({command}); print(*sys.modules)"
     settings = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings, encoding="utf-8")
     loaded = {*done.stdout.splitlines()[-1].split()}

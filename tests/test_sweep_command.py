@@ -1,4 +1,4 @@
-"""The sweep command and the grids behind it: the same numbers in every format, whole files, and refusals before any work."""
+"""The sweep command and the grids behind it: the same numbers in every format, whole files, early refusals."""
 
 import csv
 import io
@@ -110,16 +110,17 @@ def test_parts_of_a_grid_are_whole_and_in_order(shape, most):
 
 
 def test_a_sweep_is_a_loop_over_reports():
-    found = lmcalc.sweep([LLAMA, "gemma-3-4b"], ["h100", "a100"], vary={"weights": ["bf16", "fp8"], "n_layers": [2, 5], "batch": [1, 6],
-                         "context": [0, 100, 9000]}, mask="full", columns=COLUMNS)  # fmt: skip
+    varied = {"weights": ["bf16", "fp8"], "n_layers": [2, 5], "batch": [1, 6], "context": [0, 100, 9000]}
+    found = lmcalc.sweep([LLAMA, "gemma-3-4b"], ["h100", "a100"], vary=varied, mask="full", columns=COLUMNS)
     frame = found.to_frame()
     assert len(frame) == 2 * 2 * 2 * 2 * 2 * 3
     frame["n_layers"] = numpy.tile(numpy.repeat([2, 5], 12), 4)
     frame["weights"] = numpy.tile(numpy.repeat(["bf16", "fp8"], 24), 2)
     for at in range(0, len(frame), 7):
         row = frame.iloc[at]
-        data = lmcalc.report(row["model"], row["hardware"], set={"n_layers": int(row["n_layers"])}, weights=row["weights"], mask="full",
-                             batch=int(row["batch"]), context=int(row["context"])).to_dict()  # fmt: skip
+        options = {name: int(row[name]) for name in ("batch", "context")} | {"weights": row["weights"], "mask": "full"}
+        layers = {"n_layers": int(row["n_layers"])}
+        data = lmcalc.report(row["model"], row["hardware"], set=layers, **options).to_dict()
         machine = data["hardware"][0]
         assert row["params_total"] == data["params"]["total"] and row["weights_bytes"] == data["weights"]["bytes"]
         assert row["cache_bytes"] == data["cache"]["bytes"] and row["fits"] == machine["fits"]
@@ -200,8 +201,9 @@ def test_one_column_and_chosen_ones(capsys):
 
 @pytest.mark.parametrize("name", ["batch", "context", "n_kv_heads", "weights", "hardware", "model"])
 def test_wide_is_the_long_table_pivoted(name):
-    found = lmcalc.sweep([LLAMA, "gpt2-medium"], ["h100", "a100"], vary={"weights": ["bf16", "fp8"], "n_kv_heads": [1, 2], "batch": [1, 8], "context": [10, 99]},
-                         columns=["model", "hardware", "weights", "n_kv_heads", "batch", "context", "cache_bytes", "decode_bound_s"])  # fmt: skip
+    varied = {"weights": ["bf16", "fp8"], "n_kv_heads": [1, 2], "batch": [1, 8], "context": [10, 99]}
+    columns = ["model", "hardware", *varied, "cache_bytes", "decode_bound_s"]
+    found = lmcalc.sweep([LLAMA, "gpt2-medium"], ["h100", "a100"], vary=varied, columns=columns)
     keys = [each for each in list(found)[:6] if each != name]
     wide, long = found.wide(name).to_frame(), found.to_frame()
     for value in found.grid.axes[name]:
@@ -309,8 +311,12 @@ def test_an_interrupted_sweep_leaves_a_valid_file_of_what_is_done(form, tmp_path
     assert stream.streamed(asked, form, path, stop) == (200, False)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     text = path.read_text(encoding="utf-8") if form != "parquet" else ""
-    rows = {"csv": lambda: list(csv.DictReader(io.StringIO(text))), "jsonl": lambda: [json.loads(each) for each in text.splitlines()],
-            "json": lambda: json.loads(text)["rows"], "parquet": lambda: pandas.read_parquet(path).to_dict("records")}[form]()  # fmt: skip
+    rows = {
+        "csv": lambda: list(csv.DictReader(io.StringIO(text))),
+        "jsonl": lambda: [json.loads(each) for each in text.splitlines()],
+        "json": lambda: json.loads(text)["rows"],
+        "parquet": lambda: pandas.read_parquet(path).to_dict("records"),
+    }[form]()
     assert [(int(row["batch"]), int(row["context"])) for row in rows] == [(b, c) for b in (1, 2) for c in range(1, 101)]
     if form == "json":
         assert json.loads(text)["complete"] is False

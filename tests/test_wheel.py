@@ -57,6 +57,7 @@ def test_wheel_and_sdist_hold_code_cards_and_machines(built):
     for files in (wheel, sdist):
         assert {f"lmcalc/hardware/{name}.toml" for name in machines} <= files
         assert {f"lmcalc/{path.relative_to(ROOT / 'lmcalc')}" for path in (ROOT / "lmcalc").rglob("*.py")} <= files
+    assert {f"lmcalc/schemas/{path.name}" for path in (ROOT / "lmcalc" / "schemas").glob("*.json")} <= wheel
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in wheel)
 
 

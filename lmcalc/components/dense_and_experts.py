@@ -4,7 +4,7 @@ from . import norm
 from .base import Component
 from .feed_forward import feed_forward
 from .moe import Experts
-from .router import Router
+from .router import Router, chosen_of
 
 
 class ScaledRouter(Router):
@@ -52,7 +52,8 @@ def dense_and_experts(fields):
     """What a card describes."""
     if fields.get("norm_placement", "pre") != "double":
         fields.refuse("norm_placement", fields.get("norm_placement", "pre"), "double with experts_beside_ffn = true")
-    experts, used, width = fields["n_experts"], fields["experts_per_token"], fields["d_model"]
+    experts, width = fields["n_experts"], fields["d_model"]
+    used = chosen_of(fields, experts)
     expert = feed_forward(fields, fields["expert_d_ff"], "moe_experts", "expert_bias")
     return DenseAndExperts(
         feed_forward(fields), ScaledRouter(width, experts, used, norm_eps=fields.get("norm_eps", 1e-5)),

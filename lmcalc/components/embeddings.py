@@ -155,7 +155,7 @@ def _transform(fields):
     if not fields.get("head_transform", False):
         return None
     name = fields.get("ffn", "swiglu")
-    activation, gated = KINDS[name]
+    activation, gated = KINDS.get(name, (None, True))
     if gated or activation == "xielu":
         fields.refuse("head_transform", True, f"false, since ffn = {name!r} is no plain activation that it could use")
     return HeadTransform(fields["d_model"], activation, norm(fields, fields["d_model"]))

@@ -2,7 +2,7 @@
 
 from .attention import Attention, softmax_attention
 from .base import Component
-from .router import Router
+from .router import Router, chosen_of
 
 
 class HeadExperts(Component):
@@ -60,7 +60,8 @@ class ExpertAttention(Attention):
 
 def expert_attention(fields):
     """The mixture of attention heads that a card describes."""
-    experts, used = fields["attention_experts"], fields["experts_per_token"]
+    experts = fields["attention_experts"]
+    used = chosen_of(fields, experts)
     for name, without in (
         ("attention_softcap", None),
         ("attention_sinks", False),

@@ -86,7 +86,7 @@ def per_layer_embedding(fields):
 def per_layer_input(fields):
     """What a layer makes of its own embedding, as a card describes it."""
     kind = fields.get("ffn", "swiglu")
-    activation, _ = KINDS[kind]
+    activation, _ = KINDS.get(kind, (None, None))
     if activation not in ("gelu", "gelu_tanh", "silu", "relu"):
         fields.refuse("ffn", kind, "one whose activation a per-layer embedding can use: gelu, gelu_tanh, silu or relu")
     width = fields["d_model"]

@@ -87,11 +87,17 @@ CORRECTIONS = ("correction", "correction_parameter")
 SCORES = {"sigmoid": "sigmoid", "sqrtsoftplus": "sqrt_softplus"}
 
 
-def router(fields, choices):
-    """The router that a card describes, between so many choices."""
-    kind, used = fields.get("router", "softmax"), fields["experts_per_token"]
+def chosen_of(fields, choices):
+    """How many of so many choices a token uses, which cannot be more than there are."""
+    used = fields["experts_per_token"]
     if isinstance(used, int) and isinstance(choices, int) and used > choices:
         fields.refuse("experts_per_token", used, f"at most the {choices} experts that there are")
+    return used
+
+
+def router(fields, choices):
+    """The router that a card describes, between so many choices."""
+    kind, used = fields.get("router", "softmax"), chosen_of(fields, choices)
     bias, normalized = fields.get("router_bias", "none"), fields.get("router_normalized", False)
     if kind == "topk_softmax" and bias in CORRECTIONS:
         fields.refuse(

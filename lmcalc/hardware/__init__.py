@@ -127,8 +127,8 @@ def checked(card, where):
     if memory.get("usable_GiB", 0) > memory.get("marketed_GB", math.inf):
         given, marketed = memory["usable_GiB"], memory["marketed_GB"]
         raise InputError(
-            f"{where}: memory.usable_GiB = {given!r} of marketed_GB = {marketed!r}; allowed: what a program can use, in GiB "
-            f"(2**30 bytes): {given!r} GB are {given * 1e9 / 2**30:.4g} GiB"
+            f"{where}: memory.usable_GiB = {given!r} of marketed_GB = {marketed!r}; allowed: what a program can use, "
+            f"in GiB (2**30 bytes): {given!r} GB are {given * 1e9 / 2**30:.4g} GiB"
         )
     _in_proportion(peaks, bandwidth, where)
     if os.path.dirname(os.path.abspath(where)) != FOLDER:
@@ -160,8 +160,9 @@ def _in_proportion(peaks, bandwidth, where):
     rate, name = max(known, default=(None, None))
     if known and not 1 <= rate / bandwidth <= 10_000:
         raise InputError(
-            f"{where}: memory.bandwidth_GBps = {bandwidth / 1e9:.6g} with {name} = {rate / 1e12:.6g}: {rate / bandwidth:.3g} "
-            "FLOP a byte; allowed: 1 to 10,000, with bandwidth in GB/s (1e9 bytes/s) and peaks in TFLOP/s (1e12 FLOP/s)"
+            f"{where}: memory.bandwidth_GBps = {bandwidth / 1e9:.6g} with {name} = {rate / 1e12:.6g}: "
+            f"{rate / bandwidth:.3g} FLOP a byte; allowed: 1 to 10,000, with bandwidth in GB/s (1e9 bytes/s) and "
+            "peaks in TFLOP/s (1e12 FLOP/s)"
         )
 
 

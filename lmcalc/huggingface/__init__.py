@@ -51,7 +51,8 @@ def built(config, folder, has_head):
 
 def _stored(model, data, where):
     """The model with its weights stored as its config's quantization_config says, if there is one."""
-    if not any("quantization" in str(key) for key in (*data, *(data.get("text_config") or {}))):
+    inside = data.get("text_config")
+    if not any("quantization" in str(key) for key in (*data, *(inside if isinstance(inside, dict) else ()))):
         return model
     from ..storage import stored
     from .quantization import described, scheme

@@ -1,6 +1,7 @@
 """What may differ from layer to layer in a config: layer types and rotary settings, in their old and new forms."""
 
 from ..cards import is_kind
+from ..model import shortest_period
 
 # word in layer_types: our kind of layer
 TYPES = {"full_attention": "full", "sliding_attention": "sliding"}
@@ -45,9 +46,8 @@ def by_layer(types, kinds):
     first = kinds[types[0]]
     if all(kinds[name] == first for name in types):
         return dict(first)
-    period = next(p for p in range(1, len(types) + 1) if types == (types[:p] * (len(types) // p + 1))[: len(types)])
     runs = []
-    for name in types[:period]:
+    for name in types[: shortest_period(types)]:
         if runs and runs[-1][0] == name:
             runs[-1][1] += 1
         else:

@@ -19,9 +19,11 @@ def ffn():
     made.reached("F of a gated one with as many", width, sympy.Rational(8, 3) * D, (D,))
     flops = cost("swiglu", "flops") / cost("relu", "flops").subs(F, sympy.Rational(3, 2) * F)
     made.step("FLOPs of gated against plain at equal parameters, activations included", flops)
-    for name, good, why in (("llama-1-7b", True, "8/3 D rounded up to a multiple of 256"),
-                            ("llama-3.1-8b", False, "3.5 D, to which parameters went that GQA saved"),
-                            ("t5-11b", False, "64 D, in two matrices")):  # fmt: skip
+    for name, good, why in (
+        ("llama-1-7b", True, "8/3 D rounded up to a multiple of 256"),
+        ("llama-3.1-8b", False, "3.5 D, to which parameters went that GQA saved"),
+        ("t5-11b", False, "64 D, in two matrices"),
+    ):
         fields = load(name).fields
         ratio = sympy.Rational(fields["d_ff"], fields["d_model"])
         three = fields["ffn"].endswith("glu")
@@ -30,5 +32,8 @@ def ffn():
         (made.good if good else made.misleads)(
             f"{name}: F/D = {float(ratio):.4g}, {why}: {share:.3g} times the parameters of 8 D**2 a layer"
         )
-    made.misleads("the rule is of parameters and products; the gate's product and its activation are F elements more, moved and kept")
+    made.misleads(
+        "the rule is of parameters and products; the gate's product and its activation are F elements more, "
+        "moved and kept"
+    )
     return made

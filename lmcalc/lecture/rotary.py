@@ -12,7 +12,7 @@ from .steps import Derivation
 
 
 class Symbolic:
-    """What stands in for NumPy where entries are symbols: its functions on arrays of objects, with SymPy's sine and cosine."""
+    """What stands in for NumPy where entries are symbols: its functions, with SymPy's sine and cosine."""
 
     sin, cos = (numpy.vectorize(each, otypes=[object]) for each in (sympy.sin, sympy.cos))
 
@@ -26,7 +26,9 @@ class Symbolic:
 
 def turned(np, vector, position, angles):
     """A query or key turned to its position, by the reference kernel."""
-    return PRIMITIVES["rotate"].kernel(np, vector, np.cos(position * angles), np.sin(position * angles), len(vector), False)
+    return PRIMITIVES["rotate"].kernel(
+        np, vector, np.cos(position * angles), np.sin(position * angles), len(vector), False
+    )
 
 
 def rope():
@@ -34,34 +36,50 @@ def rope():
     i, j, s = sympy.symbols("i j s", integer=True)
     angles = numpy.array(sympy.symbols("theta_1 theta_2", positive=True), dtype=object)
     q, k = (numpy.array(sympy.symbols(f"{name}1:5"), dtype=object) for name in "qk")
-    made = Derivation("A head of four entries, so two pairs, each turned by its own angle a position: the kernel that the reference "
-                      "forward runs, on symbols.")  # fmt: skip
+    made = Derivation(
+        "A head of four entries, so two pairs, each turned by its own angle a position: the kernel that the reference "
+        "forward runs, on symbols."
+    )
     inner = sympy.expand((turned(Symbolic(), q, i, angles) * turned(Symbolic(), k, j, angles)).sum())
     made.step("q at i times k at j, off the kernel", inner)
-    closed = made.step("with the sums of angles", sympy.collect(sympy.fu(inner), q.tolist()))
+    made.step("with the sums of angles", sympy.collect(sympy.fu(inner), q.tolist()))
     moved = sympy.simplify(sympy.expand_trig(inner.subs({i: i + s, j: j + s}, simultaneous=True) - inner))
     lag = sympy.Symbol("t", integer=True)  # i - j
     by_lag = sympy.simplify(sympy.expand(inner.subs(i, j + lag), trig=True))
     made.step("with i - j = t", by_lag)
-    assert j not in by_lag.free_symbols and closed is not None
+    made.reached("its dependence on j alone, at i - j = t", sympy.diff(by_lag, j), sympy.S.Zero, (j,), "0")
     made.reached("change when both positions move by s", moved, sympy.S.Zero, (s,), "0: g(x, y, i - j)")
     x, y, a, c = sympy.symbols("x y p_i p_j")
     scaled = additive(i, j, x, y, a, c)
-    made.reached("added positions, by factors: token x or p_i times token y or p_j", scaled, x * y + x * c + a * y + a * c,
-                 (x, y, a, c), "v_x.v_y + v_x.PE_j + PE_i.v_y + PE_i.PE_j")  # fmt: skip
+    made.reached(
+        "added positions, by factors: token x or p_i times token y or p_j",
+        scaled,
+        x * y + x * c + a * y + a * c,
+        (x, y, a, c),
+        "v_x.v_y + v_x.PE_j + PE_i.v_y + PE_i.PE_j",
+    )
     added = additive(i, j)
     change = sympy.simplify(added.subs({i: i + s, j: j + s}, simultaneous=True) - added)
     made.step("what sinusoids change when both positions move by s (two entries)", change)
-    made.step("of which the product of the positions alone", sympy.simplify(change.subs(dict.fromkeys(sympy.symbols("x1 x2 y1 y2"), 0))))
-    made.good(f"64 entries, 1,000 pairs moved by up to 10,000 places: rotary scores change by at most {numerically('rotary'):.0e}")
+    made.step(
+        "of which the product of the positions alone",
+        sympy.simplify(change.subs(dict.fromkeys(sympy.symbols("x1 x2 y1 y2"), 0))),
+    )
+    made.good(
+        "64 entries, 1,000 pairs moved by up to 10,000 places: rotary scores change by at most "
+        f"{numerically('rotary'):.0e}"
+    )
     made.misleads(f"of the same vectors with sinusoids added they change by up to {numerically('added'):.2f}")
-    made.misleads("the score depends on i - j and on both contents; and rounding in bf16, or rescaled frequencies that depend on the "
-                  "length, break it slightly")  # fmt: skip
+    made.misleads(
+        "the score depends on i - j and on both contents; and rounding in bf16, or rescaled frequencies that "
+        "depend on the "
+        "length, break it slightly"
+    )
     return made
 
 
 def additive(i, j, x=1, y=1, a=1, c=1):
-    """(x token + a row i) . (y token + c row j) of width 2, the rows off the reference's own table of sines and cosines."""
+    """(x token + a row i) . (y token + c row j) of width 2, rows off the reference's own table of sines and cosines."""
     tokens = [numpy.array(sympy.symbols(f"{name}1:3"), dtype=object) for name in "xy"]
     rows = sinusoids(Symbolic(), numpy.array([i, j], dtype=object), 2)
     return sympy.expand(((x * tokens[0] + a * rows[0]) * (y * tokens[1] + c * rows[1])).sum())
@@ -77,8 +95,15 @@ def numerically(way, size=64, pairs=1000):
     def score(i, j):
         if way == "added":
             return ((q + sinusoids(numpy, i, size)) * (k + sinusoids(numpy, j, size))).sum(-1)
-        a, b = (numpy.stack([PRIMITIVES["rotate"].kernel(numpy, v, numpy.cos(p * angles), numpy.sin(p * angles), size, False)
-                             for v, p in zip(vectors, places)]) for vectors, places in ((q, i), (k, j)))  # fmt: skip
+        a, b = (
+            numpy.stack(
+                [
+                    PRIMITIVES["rotate"].kernel(numpy, v, numpy.cos(p * angles), numpy.sin(p * angles), size, False)
+                    for v, p in zip(vectors, places)
+                ]
+            )
+            for vectors, places in ((q, i), (k, j))
+        )
         return (a * b).sum(-1)
 
     return float(numpy.abs(score(i + shift, j + shift) - score(i, j)).max())

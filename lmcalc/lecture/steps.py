@@ -4,8 +4,8 @@ import sympy
 
 from ..algebra import latex, shortest, text
 from ..asymptotics import GROWTH, leading
-from ..questions.formula import B, S, T, subject_of, terms_of
-from ..questions.formula import _plain as plain
+from ..questions.keys import plain
+from ..questions.symbolic import B, S, T, subject_of, terms_of
 
 CONTRACTIONS = ("attention_proj", "attention_scores", "ffn", "lm_head")
 
@@ -25,10 +25,20 @@ class Derivation:
     def reached(self, what, found, lecture, symbols, form=None):
         """The lecture's form against what was found: the same monomials in `symbols`? Their constants are listed."""
         ours, theirs = monomials(found, symbols), monomials(lecture, symbols)
-        left_out = [f"{text(each)}: {text(sympy.nsimplify(number / theirs.get(each, 1)))}" for each, number in ours.items()
-                    if number != theirs.get(each)]  # fmt: skip
-        self.forms.append({"what": what, "found": text(sympy.expand(found)), "lecture": form or text(lecture),
-                           "same": set(ours) == set(theirs), "leaves_out": left_out})  # fmt: skip
+        left_out = [
+            f"{text(each)}: {text(sympy.nsimplify(number / theirs.get(each, 1)))}"
+            for each, number in ours.items()
+            if number != theirs.get(each)
+        ]
+        self.forms.append(
+            {
+                "what": what,
+                "found": text(sympy.expand(found)),
+                "lecture": form or text(lecture),
+                "same": set(ours) == set(theirs),
+                "leaves_out": left_out,
+            }
+        )
 
     def good(self, text):
         """A number where the form serves."""
@@ -97,4 +107,19 @@ def at(expression, **values):
     return float(found)
 
 
-__all__ = ["B", "Derivation", "S", "T", "at", "contractions", "cost", "elements", "empty", "grows", "letters", "monomials"]
+__all__ = [
+    "B",
+    "Derivation",
+    "S",
+    "T",
+    "at",
+    "contractions",
+    "cost",
+    "elements",
+    "empty",
+    "grows",
+    "letters",
+    "monomials",
+    "plain",
+    "sympy",
+]

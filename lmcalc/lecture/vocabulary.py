@@ -13,8 +13,11 @@ from .steps import B, Derivation, T, cost, grows
 def vocabulary():
     """V D parameters once or twice; 2 V D FLOPs, and a few V of softmax, a token."""
     D, V = map(symbol, "DV")
-    made = Derivation("A table of V rows at the input, another at the output where they are not tied; logits for each token of training, for "
-                      "the last of a prompt, for every token of a decode.")  # fmt: skip
+    made = Derivation(
+        "A table of V rows at the input, another at the output where they are not tied; logits for each token of "
+        "training, for "
+        "the last of a prompt, for every token of a decode."
+    )
     table = made.step("parameters of the embedding", cost("embedding", "params"))
     head = made.step("parameters of the head", cost("lm_head", "params"))
     made.reached("embedding and head", table + head, V * D, (V, D))
@@ -29,11 +32,15 @@ def vocabulary():
         costs = report(name, logits="all").to_dict()
         parts, step = (costs[phase]["flops"]["contraction_by_part"] for phase in ("prefill", "decode"))
         (made.good if good else made.misleads)(
-            f"{name}: {share:.1%} of its parameters, {parts['lm_head'] / sum(parts.values()):.1%} of the products of training "
+            f"{name}: {share:.1%} of its parameters, {parts['lm_head'] / sum(parts.values()):.1%} of the "
+            "products of training "
             f"(all logits), {step['lm_head'] / sum(step.values()):.1%} of those of a decode step"
         )
     size = 4096 * 262144 * 4
-    made.misleads(f"logits are kept, and in fp32 4,096 tokens of 262,144 entries are {size / 1e9:.1f} GB: more than the small model's weights")
+    made.misleads(
+        f"logits are kept, and in fp32 4,096 tokens of 262,144 entries are {size / 1e9:.1f} GB: more than the "
+        "small model's weights"
+    )
     return made
 
 

@@ -192,7 +192,7 @@ class Quantities:
 
     def _sized(self, name, value):
         """A size that is a symbol, or an expression of some."""
-        sized = isinstance(value, str) and FIELDS[name][0] in ("size", "count", "size_rule")
+        sized = isinstance(value, str) and FIELDS[name][0] in ("size", "layers", "count", "size_rule")
         return self.value(value) if sized else value
 
     def size(self, name, default):

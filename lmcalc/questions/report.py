@@ -385,7 +385,9 @@ def _of_experts(model, asked):
     if how == "expected":
         found.append("bytes.estimated is the part of bytes.total (and of bytes.weights) that is this estimate.")
     if any(layer.get("n_zero_experts") for layer in layers):
-        found.append("FLOPs and active parameters count each choice of a token as an expert with weights: an upper limit.")
+        found.append(
+            "FLOPs and active parameters count each choice of a token as an expert with weights: an upper limit."
+        )
     return found
 
 

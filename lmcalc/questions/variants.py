@@ -60,22 +60,55 @@ FFN = {"d_ff": None}
 PLAIN = {**BASE, **HEADS, **FFN, "positions": "none"}
 MHA = {**PLAIN, "n_kv_heads": "N"}
 LLAMA = {**BASE, **HEADS, **FFN}
-LATENT = {**BASE, **FFN, "n_heads": None, "kv_latent_dim": None, "nope_head_dim": None, "rope_head_dim": None, "v_head_dim": None}
-EXPERTS = {**BASE, **HEADS, "positions": "none", "n_experts": None, "experts_per_token": None, "expert_d_ff": None,
-           "router_normalized": True}  # fmt: skip
+LATENT = {
+    **BASE,
+    **FFN,
+    "n_heads": None,
+    "kv_latent_dim": None,
+    "nope_head_dim": None,
+    "rope_head_dim": None,
+    "v_head_dim": None,
+}
+EXPERTS = {
+    **BASE,
+    **HEADS,
+    "positions": "none",
+    "n_experts": None,
+    "experts_per_token": None,
+    "expert_d_ff": None,
+    "router_normalized": True,
+}
 ALONE = {**BASE, "positions": "none", "ffn": "none"}  # a mixer and no feed-forward
 MIXER_SIZES = {
     "mamba": {"d_inner": None, "state_dim": None, "dt_rank": None, "conv_kernel": None},
-    "mamba2": {"n_mixer_heads": None, "n_mixer_groups": None, "mixer_head_dim": None, "state_dim": None, "conv_kernel": None,
-               "chunk_size": None},
+    "mamba2": {
+        "n_mixer_heads": None,
+        "n_mixer_groups": None,
+        "mixer_head_dim": None,
+        "state_dim": None,
+        "conv_kernel": None,
+        "chunk_size": None,
+    },
     "rwkv": {},
-    "gated_delta": {"n_mixer_heads": None, "n_mixer_groups": None, "mixer_head_dim": None, "mixer_value_dim": None,
-                    "conv_kernel": None, "chunk_size": None},
-    "kimi_delta": {"n_mixer_heads": None, "mixer_head_dim": None, "gate_rank": None, "conv_kernel": None, "chunk_size": None},
+    "gated_delta": {
+        "n_mixer_heads": None,
+        "n_mixer_groups": None,
+        "mixer_head_dim": None,
+        "mixer_value_dim": None,
+        "conv_kernel": None,
+        "chunk_size": None,
+    },
+    "kimi_delta": {
+        "n_mixer_heads": None,
+        "mixer_head_dim": None,
+        "gate_rank": None,
+        "conv_kernel": None,
+        "chunk_size": None,
+    },
     "lightning": {"n_mixer_heads": None, "mixer_head_dim": None, "chunk_size": None},
     "rg_lru": {"n_mixer_heads": None, "mixer_head_dim": None, "conv_kernel": None},
     "short_conv": {"conv_kernel": None},
-}  # fmt: skip
+}
 ATTENTION, FEED_FORWARD, MIXER = "layers/attention", "layers/ffn", "layers/mixer"
 
 # word: (what it is, fields, where it is in the model)
@@ -88,13 +121,23 @@ VARIANTS = {
     "mla_q_latent": ("the same, queries from a latent of their own", {**LATENT, "q_latent_dim": None}, ATTENTION),
     "differential": ("differential attention", {**PLAIN, "differential": True}, ATTENTION),
     "rotary": ("rotary positions, of queries and keys", {**PLAIN, "positions": "rotary"}, f"{ATTENTION}/rotary"),
-    "learned": ("a learned vector for each position", {**MHA, "positions": "learned", "max_positions": None}, "positions"),
+    "learned": (
+        "a learned vector for each position",
+        {**MHA, "positions": "learned", "max_positions": None},
+        "positions",
+    ),
     "sinusoidal": ("sines and cosines added to the embeddings", {**MHA, "positions": "sinusoidal"}, "positions"),
     "alibi": ("a linear bias on scores", {**MHA, "positions": "alibi"}, f"{ATTENTION}/relative"),
-    "relative_bias": ("T5's bias on scores by buckets of distances",
-                      {**MHA, "positions": "relative_bias", "position_buckets": None}, ("position_bias", f"{ATTENTION}/relative")),
-    "qk_norm": ("a norm of each query and key, one weight for all heads", {**PLAIN, "qk_norm": "head"},
-                (f"{ATTENTION}/q_norm", f"{ATTENTION}/k_norm")),
+    "relative_bias": (
+        "T5's bias on scores by buckets of distances",
+        {**MHA, "positions": "relative_bias", "position_buckets": None},
+        ("position_bias", f"{ATTENTION}/relative"),
+    ),
+    "qk_norm": (
+        "a norm of each query and key, one weight for all heads",
+        {**PLAIN, "qk_norm": "head"},
+        (f"{ATTENTION}/q_norm", f"{ATTENTION}/k_norm"),
+    ),
     "attention_softcap": ("cap * tanh(score / cap)", {**PLAIN, "attention_softcap": 50.0}, f"{ATTENTION}/softcap"),
     "logit_softcap": ("cap * tanh(logit / cap)", {**PLAIN, "logit_softcap": 30.0}, "head/softcap"),
     "moe": ("mixture of experts, without a shared one", EXPERTS, FEED_FORWARD),
@@ -102,12 +145,25 @@ VARIANTS = {
     "embedding": ("the table of token embeddings", PLAIN, "embedding"),
     "lm_head": ("the output head, not tied", PLAIN, "head"),
     "decoder": ("LLaMA's whole model: L blocks, embedding, head", {**LLAMA, "n_layers": None}, ""),
-    "encoder": ("a whole encoder, as BERT's without its head transform", {**MHA, "n_layers": None, "stack": "encoder"}, ""),
-    "encoder_decoder": ("a whole encoder-decoder", {**MHA, "n_layers": None, "n_encoder_layers": None, "ffn": "relu",
-                                                    "stack": "encoder_decoder"}, ""),
-}  # fmt: skip
-ALIASES = {"attention": "gqa", "swa": "sliding_window", "window": "sliding_window", "transformer": "decoder", "block": "serial",
-           "head": "lm_head"}  # fmt: skip
+    "encoder": (
+        "a whole encoder, as BERT's without its head transform",
+        {**MHA, "n_layers": None, "stack": "encoder"},
+        "",
+    ),
+    "encoder_decoder": (
+        "a whole encoder-decoder",
+        {**MHA, "n_layers": None, "n_encoder_layers": None, "ffn": "relu", "stack": "encoder_decoder"},
+        "",
+    ),
+}
+ALIASES = {
+    "attention": "gqa",
+    "swa": "sliding_window",
+    "window": "sliding_window",
+    "transformer": "decoder",
+    "block": "serial",
+    "head": "lm_head",
+}
 
 
 def every():
@@ -115,7 +171,11 @@ def every():
     found = dict(VARIANTS)
     for word, (_, gated) in KINDS.items():
         what = f"feed-forward of {'three' if gated else 'two'} matrices, {word}"
-        found[word] = what, {**PLAIN, "ffn": word, **({"ffn_limit": 7.0} if "limited" in word or "clamped" in word else {})}, FEED_FORWARD  # fmt: skip
+        found[word] = (
+            what,
+            {**PLAIN, "ffn": word, **({"ffn_limit": 7.0} if "limited" in word or "clamped" in word else {})},
+            FEED_FORWARD,
+        )
     for word in NORMS:
         found[word] = "a norm over d_model", {**PLAIN, "norm": word}, "final_norm"
     for word, sizes in MIXER_SIZES.items():
@@ -123,7 +183,11 @@ def every():
             found[word] = f"the mixer {word}, alone", {**ALONE, "mixer": word, **sizes}, MIXER
     for word in BLOCKS:
         if word.startswith(("serial", "parallel")):
-            found[word] = f"one block: attention and SwiGLU, {word}, with rotary positions", {**LLAMA, "block": word}, "layers"  # fmt: skip
+            found[word] = (
+                f"one block: attention and SwiGLU, {word}, with rotary positions",
+                {**LLAMA, "block": word},
+                "layers",
+            )
     for word in PLACEMENTS:
         what = f"one serial block with the norm placement {word}"
         found[f"{word}_norm_block"] = what, {**LLAMA, "norm_placement": word}, "layers"

@@ -6,8 +6,8 @@ sequences,
 `prompt`, `past`, `context` tokens. A table's first columns (those of KEYS) say what its row is about.
 
 In csv an answer of one table is that table. One of several (report, compare) is a single long one: `table`, those of
-KEYS that occur, `quantity` (the column's name) and `value`; an empty cell means that the key does not apply. The rows of
-a sweep are the same in all formats; its columns are in questions/piece.py.
+KEYS that occur, `quantity` (the column's name) and `value`; an empty cell means that the key does not apply. Rows of a
+sweep are the same in all formats; its columns are in questions/piece.py.
 """
 
 from ..units import unit

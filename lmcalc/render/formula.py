@@ -13,7 +13,9 @@ def draw(screen, data, latex=False, terms=False):
     key = "latex" if latex else "expression"
     given = ", ".join(f"{letter} = {number:,}" for letter, number in data["with"].items())
     phase = f" of {data['phase']}" if data["phase"] else ""
-    screen.print(f"[bold]{data['id']}[/bold]: {UNITS[data['of']]}{phase}" + (f", {given}" if given else ""), highlight=False)
+    screen.print(
+        f"[bold]{data['id']}[/bold]: {UNITS[data['of']]}{phase}" + (f", {given}" if given else ""), highlight=False
+    )
     screen.print()
     if data["when"]:
         _line(screen, "", data["exact_latex" if latex else "exact"], 2)

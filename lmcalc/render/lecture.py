@@ -1,14 +1,13 @@
 """A derivation of the lecture, from the trace to its form; or the list of all."""
 
-from .console import table
 from .formula import _line
 
 
 def draw(screen, data):
     """Draw a derivation (schema lmcalc.lecture/1) or the list (lmcalc.lecture.list/1)."""
     if "derivations" in data:
-        rows = [[row["name"], row["pages"], row["title"]] for row in data["derivations"]]
-        table(screen, ["<name", "<pages", "<title"], rows)
+        for row in data["derivations"]:
+            _line(screen, f"{row['name']:<12} p. {row['pages']:<14}", row["title"], 0)
         screen.print("\nlmcalc formula --lecture NAME runs one")
         return
     screen.print(f"[bold]{data['title']}[/bold] (p. {data['pages']})", highlight=False)

@@ -32,8 +32,8 @@ def answer(asked, form, path=None, wide=None, given=False):
     if form in MOST_SHOWN:
         if asked.points > MOST_SHOWN[form]:
             raise InputError(
-                f"{asked.grid.said()} as {form}; allowed: at most {MOST_SHOWN[form]:,} rows; give shorter ranges, or write it "
-                "to a file, which takes it in chunks: -o FILE.parquet (or .csv, .jsonl)"
+                f"{asked.grid.said()} as {form}; allowed: at most {MOST_SHOWN[form]:,} rows; give shorter ranges, or "
+                "write it to a file, which takes it in chunks: -o FILE.parquet (or .csv, .jsonl)"
             )
         columns = asked.held() if wide is None else asked.held().wide(wide)
         more = {"chosen": given} if form == "table" else {}
@@ -54,7 +54,7 @@ def _written(asked):
     """Refuse what no file holds."""
     if asked.points > MOST_WRITTEN:
         raise InputError(
-            f"{asked.grid.said()}; allowed: at most {MOST_WRITTEN:,}, and those to a file (-o FILE.parquet, .csv, .jsonl); "
+            f"{asked.grid.said()}; allowed: at most {MOST_WRITTEN:,}, to a file (-o FILE.parquet, .csv or .jsonl); "
             "give a part of a range at a time: --vary context=1:1000 into one file, context=1001:2000 into the next"
         )
 

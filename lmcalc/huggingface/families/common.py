@@ -28,7 +28,6 @@ EXPERT_KEYS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_
 USED_KEYS = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts",
              "experts_per_token")  # fmt: skip
 WIDTH_KEYS = ("moe_intermediate_size", "expert_ffn_hidden_size")
-MOST_LAYERS = 10_000  # more are a mistake, and lists of them take long
 
 
 def sizes(c, own_head=False, headless=False, layers=None, n_heads=None):
@@ -37,11 +36,8 @@ def sizes(c, own_head=False, headless=False, layers=None, n_heads=None):
     own_head: a head has a size of its own, not the width divided by the heads. headless: there are no heads.
     layers, n_heads: these numbers, where they are no keys.
     """
-    layers = layers or c.need("size", *LAYER_KEYS)
-    if layers > MOST_LAYERS:
-        c.refuse(next(key for key in LAYER_KEYS if c.given(key)), layers, f"an integer from 1 to {MOST_LAYERS:,}")
     found = {
-        "n_layers": layers,
+        "n_layers": layers or c.need("layers", *LAYER_KEYS),
         "d_model": c.need("size", "hidden_size", "n_embd", "d_model", "n_embed"),
         "n_heads": None if headless else n_heads or c.need("size", *HEAD_KEYS),
         "vocab_size": c.need("size", "vocab_size"),
@@ -207,5 +203,5 @@ WORDS = {"mamba": "linear_attention", "attention": "full_attention", "conv": "co
 def mixer_types(c, known, default, *keys):
     """The kind of each layer, by its key or by its default, with the words of older configs brought up to date."""
     found = c.get("list", *keys) if keys else None
-    types = [WORDS.get(each, each) for each in default] if found is None else [WORDS.get(each, each) for each in found]
+    types = [WORDS.get(each, each) if isinstance(each, str) else each for each in (default if found is None else found)]
     return kinds_of(c, keys[0] if keys else "layer_types", types, known, len(default))

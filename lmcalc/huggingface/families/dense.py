@@ -182,7 +182,7 @@ def qwen3(c):
 
 def _qwen_windows(c):
     """Windows only if they are switched on, in the layers from max_window_layers on."""
-    count, first = c.need("size", *LAYER_KEYS), c.get("count", "max_window_layers")
+    count, first = c.need("layers", *LAYER_KEYS), c.get("count", "max_window_layers")
     on = c.get("bool", "use_sliding_window")
     window = c.get("size", "sliding_window") if on else None
     c.skip("sliding_window")
@@ -336,8 +336,10 @@ def granite(c):
 def smollm3(c):
     found = llama(c)
     count, on, window = found["n_layers"], c.get("bool", "use_sliding_window"), c.get("size", "sliding_window")
-    every, turned = c.get("size", "no_rope_layer_interval"), c.get("list", "no_rope_layers")
-    turned = turned if turned is not None else [int((layer + 1) % every != 0) for layer in range(count)]
+    turned, every = c.get("list", "no_rope_layers"), c.get("size", "no_rope_layer_interval")
+    if turned is None:
+        every = every or c.need("size", "no_rope_layer_interval")
+        turned = [int((layer + 1) % every != 0) for layer in range(count)]
     if len(turned) != count or any(each not in (0, 1) for each in turned):
         c.refuse("no_rope_layers", turned, f"0 or 1 for each of the {count} layers")
     types = layer_types(c, count, lambda layer: on and window is not None and not turned[layer])
@@ -370,7 +372,7 @@ def t5(c):
 
 def mt5(c):
     found = sizes(c, own_head=True)
-    decoder = c.get("size", "num_decoder_layers") or found["n_layers"]
+    decoder = c.get("layers", "num_decoder_layers") or found["n_layers"]
     c.only("is_decoder", False, "encoder and decoder")
     word = c.need("text", "feed_forward_proj")
     name = {"gated-gelu": "gated-gelu_new"}.get(word, word)

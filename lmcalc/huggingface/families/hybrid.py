@@ -404,7 +404,7 @@ def zamba2(c):
         "time_step_limit": limit(c, low=c.get("number", "time_step_min")),
     }  # fmt: skip
     rope, turned = rotary(c, {"head_dim": size}), c.get("bool", "use_mem_rope")
-    count = c.need("size", "num_mem_blocks")
+    count = c.need("layers", "num_mem_blocks")
     memory = {
         "n_heads": number,
         "n_kv_heads": found.pop("n_kv_heads"),

@@ -53,13 +53,14 @@ def glm_moe_dsa(c):
     found, count = _indexed(c) | {"rope_layout": "interleaved"}, c.need("size", "num_hidden_layers")
     types, pattern = c.get("list", "indexer_types"), c.data.get("index_topk_pattern")
     if types is None and pattern is not None:
-        types = [{"F": "full", "S": "shared"}.get(each, each) for each in pattern]
+        pattern = c.get("list" if isinstance(pattern, list) else "text", "index_topk_pattern")
+        types = ["full" if each == "F" else "shared" if each == "S" else each for each in pattern]
     every, first = c.get("size", "index_topk_freq") or 1, c.get("count", "index_skip_topk_offset")
     c.skip("index_topk_pattern")
     first = 2 if first is None else first
     if types is None:
         types = ["shared" if max(layer - first + 1, 0) % every else "full" for layer in range(count)]
-    if len(types) != count or set(types) - {"full", "shared"} or types[0] != "full":
+    if len(types) != count or any(each not in ("full", "shared") for each in types) or types[0] != "full":
         c.refuse("indexer_types", types, f"full or shared for each of the {count} layers, full for the first")
     return with_experts(found, deepseek_experts(c), first_dense(c, count),
                         (types, {"full": {}, "shared": {"index_shared": True}}))  # fmt: skip
@@ -111,7 +112,7 @@ def longcat_flash(c):
         | {
             "block": "shortcut",
             "rope_layout": "interleaved",
-            "q_latent_scale": math.sqrt(width / found["q_latent_dim"]),
+            "q_latent_scale": math.sqrt(width / c.need("size", "q_lora_rank")),
             "kv_latent_scale": math.sqrt(width / found["kv_latent_dim"]),
         }
     )

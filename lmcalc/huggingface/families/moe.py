@@ -159,8 +159,7 @@ def ernie4_5_moe(c):
         "head_bias": c.get("bool", "use_bias") or None, "rope_layout": "interleaved",
     }  # fmt: skip
     count, every = found["n_layers"], c.get("size", "moe_layer_interval") or 1
-    first, last = c.get("count", "moe_layer_start_index") or 0, c.data.get("moe_layer_end_index")
-    c.skip("moe_layer_end_index")
+    first, last = c.get("count", "moe_layer_start_index") or 0, c.get("number", "moe_layer_end_index")
     last = count - 1 if last in (None, -1) else last
     mixture = experts(
         c, router="softmax", router_bias="correction_parameter", router_normalized=True,
@@ -172,7 +171,7 @@ def ernie4_5_moe(c):
 
 def switch_transformers(c):
     found = sizes(c, own_head=True)
-    count = {"encoder": found["n_layers"], "decoder": c.get("size", "num_decoder_layers") or found["n_layers"]}
+    count = {"encoder": found["n_layers"], "decoder": c.get("layers", "num_decoder_layers") or found["n_layers"]}
     found |= {
         "stack": "encoder_decoder", "n_encoder_layers": count["encoder"], "n_layers": count["decoder"],
         "head_dim": c.need("size", "d_kv"), "d_ff": c.need("size", "d_ff"), "ffn": plain(c, "dense_act_fn"),

@@ -68,7 +68,7 @@ def diffllama(c):
 
 def dbrx(c):
     found = sizes(c)
-    attention, fed = (c.inside(key) or c.default(key) for key in ("attn_config", "ffn_config"))
+    attention, fed = (c.inside(key) or c.default(key) or c.need("table", key) for key in ("attn_config", "ffn_config"))
     for each in (attention, fed):
         each.skip("hidden_size", "moe_jitter_eps", "dtype", *IRRELEVANT)
     c.skip(*KV_KEYS)

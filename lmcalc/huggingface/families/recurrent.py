@@ -3,6 +3,7 @@
 import math
 import struct
 
+from ...cards import is_kind
 from ..layers import combined, rotary
 from .common import ACTIVATIONS, PLAIN, flag, heads, mixer_types, sizes, with_mixers
 
@@ -33,9 +34,11 @@ def mamba_sizes(c, found, state, rank, kernel, expand):
 
 def limit(c, *keys, low=0.0):
     """The least and largest time step of Mamba-2, or None for all."""
-    given = c.get("list", *keys) or [low, math.inf]
-    given = [math.inf if each == {"__float__": "Infinity"} else each for each in given]
-    return None if given[0] == 0 and given[1] == math.inf else [float(each) for each in given]
+    given = (c.get("list", *keys) if keys else None) or [low or 0.0, math.inf]
+    least, *most = [math.inf if each == {"__float__": "Infinity"} else each for each in given]
+    if not is_kind(least, "number") or len(most) != 1 or not (most[0] == math.inf or is_kind(most[0], "number")):
+        c.refuse(keys[0], given, "two numbers, the least and the largest")
+    return None if least == 0 and most[0] == math.inf else [float(least), float(most[0])]
 
 
 def mamba(c):
