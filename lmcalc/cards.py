@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 
 from . import catalogue
 from .errors import InputError, closest
@@ -86,7 +87,8 @@ def checked(card, where):
         if key not in TOP:
             raise InputError(f"{where}: unknown key {key!r}; allowed: " + ", ".join(TOP))
         if not isinstance(value, TOP[key]) or isinstance(value, bool):
-            raise InputError(f"{where}: {key} = {value!r}; allowed: a {TOP[key].__name__}")
+            raise InputError(f"{where}: {key} = {value!r}; allowed: {_TYPES[TOP[key]]}")
+        catalogue.check_texts(value, f"{where}: {key}")
     for key in ("name",) if "unpublished" in card else ("name", "architecture"):
         if key not in card:
             raise InputError(f"{where}: the key {key!r} is missing")
@@ -109,13 +111,18 @@ def check(name, value, where):
         raise InputError(f"{where}.{name} = {value!r}; allowed: {allowed(kind)}")
     if name == "kinds":
         for kind_name, changes in value.items():
+            if not re.fullmatch(r"[\w.+-]+", kind_name):
+                raise InputError(f"{where}.kinds.{kind_name!r}; allowed: names of letters, digits, _ . + and -")
             if not isinstance(changes, dict):
                 raise InputError(f"{where}.kinds.{kind_name} = {changes!r}; allowed: a table of fields")
             for each, changed in changes.items():
-                if each in ("kinds", "layers", "n_layers"):
+                if each in ("kinds", "layers", "n_layers", "d_model"):
                     raise InputError(f"{where}.kinds.{kind_name}.{each}: not a field of one layer")
                 check(each, changed, f"{where}.kinds.{kind_name}")
     return value
+
+
+_TYPES = {str: "text", int: "an integer", list: "a list of texts", dict: "a table"}
 
 
 def is_kind(value, kind):

@@ -6,6 +6,7 @@ import re
 from .errors import InputError, unknown
 
 _ALIASES = re.compile(r"^aliases\s*=\s*\[([^\]]*)\]", re.M)
+MOST_TEXT = 5_000  # characters of a name or note
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -42,6 +43,16 @@ def find(what, name, where):
     if name.lower() in other:
         return os.path.join(where, other[name.lower()] + ".toml")
     raise unknown(what, name, {*names(where), *other})
+
+
+def check_texts(value, where):
+    """Refuse, of a name or a list of notes, what is no text, and what a terminal would take for commands."""
+    for each in value if isinstance(value, list) else [value]:
+        text = each.replace("\n", "") if isinstance(value, list) and isinstance(each, str) else each
+        if isinstance(value, list) and not isinstance(each, str):
+            raise InputError(f"{where} holds {each!r}; allowed: texts")
+        if isinstance(text, str) and not (text.strip() and text.isprintable() and len(text) <= MOST_TEXT):
+            raise InputError(f"{where} = {each!r}; allowed: 1 to {MOST_TEXT:,} characters that can be printed")
 
 
 def read(path):

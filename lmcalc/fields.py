@@ -306,7 +306,7 @@ def resolved(fields, where):
         if isinstance(d_model, int):
             size = -(-numerator * d_model // (denominator * multiple)) * multiple
             if size > MOST:
-                raise InputError(f"{where}: d_ff = {text!r} is {size:,}; allowed: an integer from 1 to 2**40")
+                raise InputError(f"{where}: d_ff = {text!r} is more than 2**40; allowed: an integer from 1 to 2**40")
             return table | {"d_ff": size}
         return table | {"d_ff": exact_div(numerator * d_model, denominator)}
 

@@ -173,15 +173,19 @@ def trace(model, batch, new, past=0, logits="last", unroll=False, data=None, sou
 
 
 class Fields:
-    """The fields of a card while a model is built from them: remembers which were read, refuses what cannot be."""
+    """The fields of a card while a model is built from them: remembers which were read, refuses what cannot be.
+
+    read, of_layers: the names of all that were read, and of those that a kind of layer read.
+    """
 
     def __init__(self, fields, where, read=None, name=None, whole=None):
         self._fields, self._where, self.read = fields, where, set() if read is None else read
         self.name, self._whole = name, whole or self  # of a kind of layer its name, and all fields
+        self.of_layers = set() if whole is None else whole.of_layers
 
     def kind(self, name, changes):
         """The fields of a kind of layer: these, with changes."""
-        return Fields({**self._fields, **changes}, f"{self._where}: kinds.{name}", self.read, name, self._whole)
+        return Fields({**self._fields, **changes}, f"{self._where}: kinds.{name}", self.of_layers, name, self._whole)
 
     def __getitem__(self, name):
         self.read.add(name)
@@ -229,11 +233,14 @@ def stacked(reader, count, make):
             reader.refuse("kinds", sorted(reader.get("kinds")), "only together with layers")
         return (Run(count, (("layers", make(reader)),)),)
     kinds, every = reader.get("kinds", {}), _expanded(reader, pattern)
+    unused = [name for name in kinds if name not in every]
+    if unused:
+        reader.refuse("layers", pattern, f"all kinds; none of these is {', '.join(unused)}")
+    blocks = {name: make(reader.kind(name, kinds[name])) for name in dict.fromkeys(every)}  # also of what a cut leaves out
     every = (every * (count // len(every) + 1))[:count]
     for field, file in (("kv_from", "shared_kv"), ("index_shared", "indexer")):
         if any(each.get(field) for each in kinds.values()):
             components.load((file, "refuse_gaps"))(reader, every)
-    blocks = {name: make(reader.kind(name, kinds[name])) for name in dict.fromkeys(every)}
     period = shortest_period(every)
     cycles, labels = count // period, {}
 
@@ -305,10 +312,10 @@ def build(fields, name="model", source="", family="", notes=(), where=None):
                   mtp=_mtp(reader, body["runs"]), **body)  # fmt: skip
     for kind, changes in fields.get("kinds", {}).items():
         for each in changes:
-            if each not in reader.read:
+            if each not in reader.of_layers:
                 given = f"kinds.{kind}.{each} = {changes[each]!r}"
-                raise InputError(f"{where}: {given}: no part of this model has such a field")
-    unread = sorted(set(fields) - reader.read)
+                raise InputError(f"{where}: {given}: no layer of this model has such a field")
+    unread = sorted(set(fields) - reader.read - reader.of_layers)
     if unread:
         given = ", ".join(f"{each} = {fields[each]!r}" for each in unread)
         raise InputError(f"{where}: {given}: no part of this model has such a field")

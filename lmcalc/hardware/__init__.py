@@ -17,6 +17,7 @@ WIDER = {
 }  # fmt: skip
 TOP = ("name", "aliases", "vendor", "title", "kind", "grade", "source", "notes", "peak", "vector", "memory", "links",
        "power")  # fmt: skip
+KINDS = {"aliases": list, "notes": list, **dict.fromkeys(("name", "vendor", "title", "kind", "grade", "source"), str)}
 
 
 MEMORY = ("marketed_GB", "usable_GiB", "kind", "bandwidth_GBps", "last_level_cache_MB", "last_level_cache_GBps",
@@ -97,6 +98,10 @@ def checked(card, where):
             raise InputError(f"{where}: sparse = {card[key]!r}; {DENSE}")
         if key not in TOP:
             raise InputError(f"{where}: {unknown('key', key, TOP)}")
+        if key in KINDS:
+            if not isinstance(card[key], KINDS[key]):
+                raise InputError(f"{where}: {key} = {card[key]!r}; allowed: {'a list' if KINDS[key] is list else 'text'}")
+            catalogue.check_texts([card[key]] if key == "source" else card[key], f"{where}: {key}")
     peaks = {}
     for table in ("peak", "vector"):
         peaks[table] = {}

@@ -11,6 +11,7 @@ def rendered(form, data, view, to_file=False, **more):
         import json
 
         return json.dumps(data, indent=2, allow_nan=False) + "\n"
+    data = printable(data)
     if form != "table":
         from importlib import import_module
 
@@ -26,3 +27,13 @@ def rendered(form, data, view, to_file=False, **more):
     with screen.capture() as captured:
         import_module(f".{view}", __package__).draw(screen, data, **more)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))
+
+
+def printable(data):
+    """The same, with what a terminal would take for commands as `?`: names come from files of others."""
+    if isinstance(data, str):
+        shown = data.isprintable() or "".join(each if each.isprintable() or each == "\n" else "?" for each in data)
+        return data if shown is True else shown
+    if isinstance(data, dict):
+        return {printable(key): printable(each) for key, each in data.items()}
+    return [printable(each) for each in data] if isinstance(data, list) else data

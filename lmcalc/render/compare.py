@@ -1,5 +1,7 @@
 """Models or variants side by side: a row a quantity, a column a model, ratios to the first, and why they differ."""
 
+from rich.markup import escape
+
 from ..questions.compare import QUANTITIES
 from ..units import si
 from .console import table
@@ -13,7 +15,7 @@ def draw(screen, data):
     names = [report["model"]["id"] for report in reports]
     letters = [chr(ord("A") + at) if at < 26 else f"#{at + 1}" for at in range(len(names))]
     for letter, name in zip(letters, names):
-        screen.print(f"[bold]{letter}[/bold]  {name}")
+        screen.print(f"[bold]{letter}[/bold]  {escape(name)}")
     screen.print()
     rows = list(_rows(reports))
     size = max(1, (screen.width - 34) // 17)  # models side by side

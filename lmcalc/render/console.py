@@ -17,7 +17,7 @@ def screen(to_file=False):
 
 def _columns():
     text = os.environ.get("COLUMNS", "")
-    return int(text) if text.isdigit() and 40 <= int(text) <= 1000 else 80
+    return int(text) if text.isdecimal() and len(text) < 5 and 40 <= int(text) <= 1000 else 80
 
 
 def table(screen, columns, rows, title=None, space=2):
@@ -27,7 +27,7 @@ def table(screen, columns, rows, title=None, space=2):
     too narrow the first column is cut, since it holds names. A cell may be bold: written as *text*.
     """
     if title:
-        screen.print(f"[bold]{title}[/bold]", no_wrap=True)
+        screen.print(title, style="bold", markup=False, no_wrap=True)
     made = Table(box=None, pad_edge=False, padding=(0, space, 0, 0), header_style="bold")
     cells = [[row[at].strip("*") if at < len(row) else "" for row in rows] for at in range(len(columns))]
     for at, heading in enumerate(columns):

@@ -1,5 +1,7 @@
 """The cost report as tables that are read from the top: does it fit, totals, rooflines, parts, kernels, notes."""
 
+from rich.markup import escape
+
 from ..units import si
 from .console import table
 
@@ -19,18 +21,18 @@ def draw(screen, data):
 def _headline(screen, data):
     model, params, asked = data["model"], data["params"], data["workload"]
     active = "" if params["active"] == params["total"] else f", {params['active']:,} active"
-    screen.print(f"[bold]{model['id']}[/bold]: {params['total']:,} parameters{active}")
+    screen.print(f"[bold]{escape(model['id'])}[/bold]: {params['total']:,} parameters{active}")
     onto = f" onto {asked['past']:,}" if asked["past"] else ""
     decode = "" if data["decode"] is None else f"; decode 1 token onto {asked['context']:,}"
     screen.print(f"batch {asked['batch']:,}; prefill {asked['prompt']:,} tokens{onto}{decode}")
     for each in sorted(data["hardware"], key=lambda each: each["fits"] is not False):
-        needed, there = each["memory_needed"], each["memory_available"]
+        needed, there, name = each["memory_needed"], each["memory_available"], escape(each["id"])
         if there is None:
-            screen.print(f"{each['id']}: needs {si(needed, 'B')}; its memory size is not known")
+            screen.print(f"{name}: needs {si(needed, 'B')}; its memory size is not known")
         elif each["fits"]:
-            screen.print(f"[green]fits[/green] {each['id']}: {si(needed, 'B')} of {si(there, 'B')} ({needed / there:.0%})")
+            screen.print(f"[green]fits[/green] {name}: {si(needed, 'B')} of {si(there, 'B')} ({needed / there:.0%})")
         else:
-            screen.print(f"[bold red]DOES NOT FIT[/bold red] {each['id']}: needs {si(needed, 'B')}, has {si(there, 'B')} "
+            screen.print(f"[bold red]DOES NOT FIT[/bold red] {name}: needs {si(needed, 'B')}, has {si(there, 'B')} "
                          f"({needed / there:.1f} times)")  # fmt: skip
 
 
@@ -67,7 +69,8 @@ def _rooflines(screen, data, phases):
             row = each[phase]
             sides = {side: row[f"{side}_s"] for side in ("compute", "memory", "vector")}
             other = max((sides[side] or 0 for side in sides if side != row["bound_by"]), default=0)
-            by = f"{row['bound_by']}, {row['bound_s'] / other:.3g} times" if other else str(row["bound_by"])
+            by = row["bound_by"] or "not known"
+            by += f", {row['bound_s'] / other:.3g} times" if other and row["bound_by"] else ""
             times = [_known(row[f"{name}_s"], "s") for name in ("bound", "roofline", "serial")]
             rows.append([f"  {phase}", by, *times, _known(row["tokens_per_s"])])
     if rows:

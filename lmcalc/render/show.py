@@ -27,7 +27,7 @@ def _heading(screen, data):
     params = data["params"]
     used = "" if params["active"] == params["total"] else f", {params['active']:,} active"
     text = f"{params['total']:,} parameters{used}; D = {data['model']['d_model']:,}"
-    screen.print(f"[bold]{data['model']['id']}[/bold]: {text}\n")
+    screen.print(f"[bold]{escape(data['model']['id'])}[/bold]: {text}\n")
 
 
 # The drawing: plain lines, cut to the screen ------------------------------------------------------------------------
