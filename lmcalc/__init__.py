@@ -13,6 +13,7 @@ _NAMES = {
     "sweep": "questions.sweep",
     "roofline": "questions.roofline",
     "validate": "questions.validate",
+    "formula": "questions.formula",
     "schema": "schemas",
     "trace": "model",
     "build": "model",

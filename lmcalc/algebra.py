@@ -78,7 +78,7 @@ def shortest(expression):
     if len(expression.args) <= 40 and not expression.has(sympy.floor, sympy.ceiling):
         factored = sympy.factor(expression)
         if factored.is_Mul:
-            found.append(sympy.Mul(*[nested(each.args) if each.is_Add else each for each in factored.args]))
+            found.append(_times(*[nested(each.args) if each.is_Add else each for each in factored.args]))
     return min(found, key=lambda each: len(str(each)))
 
 

@@ -11,9 +11,9 @@ import math
 import numpy
 
 _COUNTED = {
-    numpy.add, numpy.subtract, numpy.multiply, numpy.true_divide, numpy.negative, numpy.exp, numpy.tanh, numpy.sqrt, numpy.log,
-    numpy.log1p, numpy.maximum, numpy.minimum, numpy.absolute, numpy.square, numpy.greater, numpy.less, numpy.expm1,
-    numpy.greater_equal, numpy.less_equal, numpy.power,
+    numpy.add, numpy.subtract, numpy.multiply, numpy.true_divide, numpy.negative, numpy.exp, numpy.tanh, numpy.sqrt,
+    numpy.log, numpy.log1p, numpy.maximum, numpy.minimum, numpy.absolute, numpy.square, numpy.greater, numpy.less,
+    numpy.expm1, numpy.greater_equal, numpy.less_equal, numpy.power,
 }  # fmt: skip
 _FREE = {numpy.logical_and, numpy.logical_or, numpy.logical_not, numpy.bitwise_and, numpy.bitwise_or, numpy.invert}
 _MOVING = {
@@ -92,5 +92,7 @@ def count(kernel, np, arrays, attributes):
     counted = [each if each is None else each.view(Counted) for each in arrays]
     result = kernel(np, *counted, **attributes)
     if not isinstance(result, Counted):
-        raise TypeError(f"counting: {kernel.__name__} returned a {type(result).__name__}: its operations went uncounted")
+        raise TypeError(
+            f"counting: {kernel.__name__} returned a {type(result).__name__}: its operations went uncounted"
+        )
     return _plain(result), _flops[0]

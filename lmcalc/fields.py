@@ -3,9 +3,9 @@
 A row is (kind, what it is, size when shrunk). Kinds: "size" (integer of at least 1), "layers" (a size of at most
 MOST_LAYERS), "count" (integer of at least 0), "number" (finite), "positive" (finite, above 0), "bool", "text", "table"
 (checked by its component), "list", "size_rule" (a size, or text that gives it from d_model, see `rule`), or a tuple of
-the allowed words. The last entry is the size that a field takes in a shrunken copy of a card (`lmcalc validate`): small,
-all distinct, prime where the structure allows; None keeps the card's own value. A component says which fields it reads and what they default to;
-a field that no part of a model reads is an error.
+the allowed words. The last entry is the size that a field takes in a shrunken copy of a card (`lmcalc validate`):
+small, all distinct, prime where the structure allows; None keeps the card's own value. A component says which fields
+it reads and what they default to; a field that no part of a model reads is an error.
 """
 
 from .errors import InputError

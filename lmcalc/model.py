@@ -236,7 +236,9 @@ def stacked(reader, count, make):
     unused = [name for name in kinds if name not in every]
     if unused:
         reader.refuse("layers", pattern, f"all kinds; none of these is {', '.join(unused)}")
-    blocks = {name: make(reader.kind(name, kinds[name])) for name in dict.fromkeys(every)}  # also of what a cut leaves out
+    blocks = {
+        name: make(reader.kind(name, kinds[name])) for name in dict.fromkeys(every)
+    }  # also of what a cut leaves out
     every = (every * (count // len(every) + 1))[:count]
     for field, file in (("kv_from", "shared_kv"), ("index_shared", "indexer")):
         if any(each.get(field) for each in kinds.values()):
@@ -384,7 +386,8 @@ def _block(reader, causal, crossed):
     if reader.get("per_layer_dim") is not None and block not in ("serial", "altup"):
         reader.refuse("per_layer_dim", reader.get("per_layer_dim"), f"none with block = {block!r}, which takes none")
     if reader.get("shared_blocks") is not None and block != "hybrid" and (block != "serial" or "attention" in branches):
-        given = f"none with block = {block!r} and mixer = {mixer!r}: layers that share blocks are hybrid, or have no attention"
+        given = f"none with block = {block!r} and mixer = {mixer!r}: layers that share "
+        given += "blocks are hybrid, or have no attention"
         reader.refuse("shared_blocks", reader.get("shared_blocks"), given)
     return components.load(components.BLOCKS[block])(reader, branches)
 

@@ -1,8 +1,9 @@
 """The recorder: a forward pass calls its methods, and a trace of what happened comes out.
 
-Run on sizes alone it records costs; with data (`data=`, see reference.py) it also computes, by the same calls. Axes are
-single letters with one meaning everywhere: B batch, T new tokens, S keys attended, D d_model, F d_ff, K kv heads, R query
-heads per kv head, H head size, V vocabulary, J rows of a position table.
+Run on sizes alone it records costs; with data (`data=`, see reference.py) it also computes, by the same calls. Axes
+are single letters with one meaning everywhere: B batch, T new tokens, S keys attended, D d_model, F d_ff, K kv heads,
+R query heads per kv head, H head size, V vocabulary, E experts, A experts of a token, C latent, M source tokens,
+J rows of a position table or taps of a convolution, X state, Y low rank, Q chunk, I inner width.
 """
 
 import contextlib

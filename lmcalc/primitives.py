@@ -7,8 +7,8 @@ each row that is reduced. `backward` is the same pair for the gradients of all o
 "inputs" (activations read), "output", or nothing; a value that can be had from them is computed again and counted.
 The gradient kernels are written out in tests/gradients.py.
 
-A kernel is called as kernel(np, *arrays, **attributes), with whatever stands in for NumPy; operands arrive broadcastable.
-The test of this table runs every kernel on arrays that count what NumPy really does (see counting.py).
+A kernel is called as kernel(np, *arrays, **attributes), with whatever stands in for NumPy; operands arrive
+broadcastable. The test of this table runs every kernel on arrays that count what NumPy really does (see counting.py).
 """
 
 import math
@@ -22,7 +22,7 @@ PRIMITIVES = {}
 class Primitive:
     """One row of the table."""
 
-    __slots__ = ("name", "cls", "per_element", "per_row", "keeps", "backward", "kernel")
+    __slots__ = ("backward", "cls", "keeps", "kernel", "name", "per_element", "per_row")
 
     def __init__(self, name, cls, per_element, per_row, keeps, backward, kernel):
         self.name, self.cls, self.per_element, self.per_row = name, cls, per_element, per_row
@@ -405,7 +405,9 @@ def identity_where(np, out, x, index, experts):
 @primitive(MOVEMENT)
 def choose(np, x, count):
     """The places of the largest entries of the last axis, the largest first."""
-    return np.argsort(x, axis=-1, kind="stable")[..., ::-1][..., :count]  # of equals the last: a longer cache changes nothing
+    return np.argsort(x, axis=-1, kind="stable")[..., ::-1][
+        ..., :count
+    ]  # of equals the last: a longer cache changes nothing
 
 
 @primitive(MOVEMENT, keeps="index")

@@ -17,7 +17,7 @@ class Frozen:
     _fields = ()
 
     def __init_subclass__(cls):
-        own = tuple(name for name in cls.__dict__.get("__annotations__", ()) if name not in cls._fields)
+        own = tuple(name for name in cls.__annotations__ if name not in cls._fields)
         cls._fields = cls._fields + own
 
     def __init__(self, *values, **named):

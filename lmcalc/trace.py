@@ -13,7 +13,21 @@ class Array:
     for as many as the operation that reads it.
     """
 
-    __slots__ = ("axes", "sizes", "role", "dtype", "path", "mask", "group", "base", "parts", "blocks", "data", "times", "whole")
+    __slots__ = (
+        "axes",
+        "base",
+        "blocks",
+        "data",
+        "dtype",
+        "group",
+        "mask",
+        "parts",
+        "path",
+        "role",
+        "sizes",
+        "times",
+        "whole",
+    )
 
     def __init__(self, axes, sizes, role, dtype, path="", mask=None, group=None, base=None, parts=None, blocks=None,
                  data=None):  # fmt: skip
@@ -42,7 +56,7 @@ class Mask:
     index: None, or the array that names the keys, where they are chosen as the pass runs; `data` is then B x 1 x T x S.
     """
 
-    __slots__ = ("pairs", "data", "index")
+    __slots__ = ("data", "index", "pairs")
 
     def __init__(self, pairs, data=None, index=None):
         self.pairs, self.data, self.index = pairs, data, index
@@ -51,7 +65,7 @@ class Mask:
 class Group:
     """Operations that pass intermediates on chip: one kernel. `times`: how often it runs."""
 
-    __slots__ = ("path", "name", "times")
+    __slots__ = ("name", "path", "times")
 
     def __init__(self, path, name, times):
         self.path, self.name, self.times = path, name, times
@@ -65,7 +79,7 @@ class State:
     and not those of the context, how many these are.
     """
 
-    __slots__ = ("path", "kind", "dtype", "sizes", "window", "times", "source")
+    __slots__ = ("dtype", "kind", "path", "sizes", "source", "times", "window")
 
     def __init__(self, path, kind, dtype, sizes, window, times, source=None):
         self.path, self.kind, self.dtype, self.sizes = path, kind, dtype, sizes
@@ -78,7 +92,7 @@ class Routing:
     index: what each token chose (axes BTA). choices: more than `experts` where some have no weights.
     """
 
-    __slots__ = ("experts", "choices", "index")
+    __slots__ = ("choices", "experts", "index")
 
     def __init__(self, experts, choices, index):
         self.experts, self.choices, self.index = experts, choices, index
@@ -98,27 +112,27 @@ class Op:
     """One operation.
 
     points: the elements (for a contraction the multiply-adds) as a term; masked: the same where only allowed pairs
-    count (under `mask`); rows: rows reduced. `reads` and `writes` are arrays, `touched` the elements read of the first where that is
-    not all of it. In a numeric run `counted` is what the machine counted.
+    count (under `mask`); rows: rows reduced. `reads` and `writes` are arrays, `touched` the rows read of the first
+    where that is not all of it. In a numeric run `counted` is what the machine counted.
     """
 
     __slots__ = (
-        "path",
-        "part",
-        "cls",
-        "primitive",
-        "equation",
-        "points",
-        "masked",
-        "mask",
-        "rows",
-        "reads",
-        "writes",
-        "touched",
         "broadcast",
-        "group",
-        "times",
+        "cls",
         "counted",
+        "equation",
+        "group",
+        "mask",
+        "masked",
+        "part",
+        "path",
+        "points",
+        "primitive",
+        "reads",
+        "rows",
+        "times",
+        "touched",
+        "writes",
     )
 
     def __repr__(self):
@@ -128,7 +142,7 @@ class Op:
 class Trace:
     """The operations of one forward pass in order, its states, and the arrays that it returns."""
 
-    __slots__ = ("ops", "states", "inputs", "outputs", "batch", "new", "past")
+    __slots__ = ("batch", "inputs", "new", "ops", "outputs", "past", "states")
 
     def __init__(self, batch, new, past):
         self.ops, self.states, self.inputs, self.outputs = [], {}, [], []
@@ -144,6 +158,5 @@ class Trace:
             else:
                 found[key] = [op]
         return [
-            (f"{key.path}/{key.name}" if type(key) is Group else key.path, key.times, ops)
-            for key, ops in found.items()
+            (f"{key.path}/{key.name}" if type(key) is Group else key.path, key.times, ops) for key, ops in found.items()
         ]

@@ -75,9 +75,7 @@ def si(number, unit=""):
     if number == 0:
         return f"0 {unit}"
     size = abs(number)
-    for factor, prefix in _PREFIXES:
-        if size >= factor * 0.9995:
-            break
+    factor, prefix = next((each for each in _PREFIXES if size >= each[0] * 0.9995), _PREFIXES[-1])
     scaled = number / factor
     digits = 2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0
     return f"{scaled:.{digits}f} {prefix}{unit}"
@@ -92,8 +90,8 @@ _PREFIXES = [
 # unit of a column by the end of its name; the first that fits
 COLUMN_UNITS = {
     "tokens_per_s": "tokens/s", "_s": "s", "intensity": "FLOP/B", "ridge": "FLOP/B", "bytes_per_token": "B/token",
-    "bytes_per_token_first": "B/token", "memory_needed": "B", "memory_available": "B", "memory": "B", "bandwidth": "B/s",
-    "batch": "sequences", "prompt": "tokens", "past": "tokens", "context": "tokens",
+    "bytes_per_token_first": "B/token", "memory_needed": "B", "memory_available": "B", "memory": "B",
+    "bandwidth": "B/s", "batch": "sequences", "prompt": "tokens", "past": "tokens", "context": "tokens",
 }  # fmt: skip
 
 

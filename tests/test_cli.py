@@ -93,7 +93,9 @@ def test_output_file_is_whole_or_not_there(capsys, tmp_path):
 
 
 def test_pad_vocab_and_set_hardware(capsys):
-    text = run(capsys, "report", "gpt2", "--pad-vocab", "128", "-H", "h100", "--set-hardware", "bandwidth=1e12", "-f", "json")[1]
+    text = run(
+        capsys, "report", "gpt2", "--pad-vocab", "128", "-H", "h100", "--set-hardware", "bandwidth=1e12", "-f", "json"
+    )[1]
     data = json.loads(text)
     assert data["params"]["total"] == 124475904
     assert data["hardware"][0]["ridge"] == 989.4e12 / 1e12

@@ -11,7 +11,6 @@ from variants import VARIANTS, fields
 import lmcalc
 from lmcalc.components.base import Component
 from lmcalc.components.loss import LOSSES
-from lmcalc.questions.catalogue import architectures
 from lmcalc.fields import FIELDS
 from lmcalc.lenses.activations import kept
 from lmcalc.lenses.cache import cache
@@ -20,6 +19,7 @@ from lmcalc.lenses.params import params, weight_bytes
 from lmcalc.lenses.traffic import CATEGORIES, traffic
 from lmcalc.model import Stack, build, trace
 from lmcalc.numbers import Sum
+from lmcalc.questions.catalogue import architectures
 
 DTYPES = {"weights": "int4", "activations": "bf16", "cache": "fp8", "state": "fp32", "conv": "bf16"}
 WORKLOADS = [(2, 5, 3), (1, 1, 9), (3, 8, 0)]  # batch, new, past
@@ -140,7 +140,7 @@ def on_symbols(name):
     found = {}
     for key, size in fields(name).items():
         is_size = FIELDS[key][0] in ("size", "count", "size_rule") and isinstance(size, int)
-        if key == "n_layers" and "layers" in fields(name) or key in ("chunk_size", "shared_blocks"):
+        if (key == "n_layers" and "layers" in fields(name)) or key in ("chunk_size", "shared_blocks"):
             is_size = False  # structure: with a pattern, how many layers there are; how a scan is cut; how many blocks
         found[key] = fresh(key, size) if is_size else size
     return build(found), values

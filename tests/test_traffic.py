@@ -7,9 +7,9 @@ from test_spine import moved
 from variants import VARIANTS, fields
 
 import lmcalc
-from lmcalc.questions.catalogue import architectures
 from lmcalc.lenses.params import buffers, tensors, weight_bytes
 from lmcalc.model import build, trace
+from lmcalc.questions.catalogue import architectures
 
 BF16 = {"weights": "bf16", "activations": "bf16", "cache": "bf16", "state": "fp32", "conv": "bf16"}
 CARDS = architectures()
@@ -108,7 +108,12 @@ def test_a_decode_step_reads_each_weight_once(name, dtype, size):
     model = lmcalc.load(name)
     whole, rows = weight_bytes(model, dtype), 0
     for path, _, spec, size_of, times in tensors(model):
-        if spec in ("V|D", "V|X", "J|D", "V|Le"):  # a table of which a step reads one row, and if it is the head, too, all
+        if spec in (
+            "V|D",
+            "V|X",
+            "J|D",
+            "V|Le",
+        ):  # a table of which a step reads one row, and if it is the head, too, all
             row = math.prod(size_of[axis] for axis in spec[2:])
             rows += row
             if not (model.head.tied and path == "embedding/table"):

@@ -6,7 +6,6 @@ import test_truth
 from variants import VARIANTS, fields
 
 import lmcalc
-from lmcalc.questions.catalogue import architectures
 from lmcalc import counting, primitives
 from lmcalc.components.attention import Attention
 from lmcalc.components.feed_forward import GatedFeedForward
@@ -14,6 +13,7 @@ from lmcalc.compute import Data, Kernels
 from lmcalc.model import build
 from lmcalc.ops import Ops
 from lmcalc.questions import validate
+from lmcalc.questions.catalogue import architectures
 
 CARD = "llama-3.2-1b"
 CARDS = architectures()

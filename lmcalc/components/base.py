@@ -42,7 +42,7 @@ class Component(Frozen):
 class Bound:
     """A component at its place in a model: `p.name` is a weight as an array, or a child to be called on arrays."""
 
-    __slots__ = ("_ops", "_component", "_name", "_path", "_specs")
+    __slots__ = ("_component", "_name", "_ops", "_path", "_specs")
 
     def __init__(self, ops, component, path, name):
         self._ops, self._component, self._name = ops, component, name

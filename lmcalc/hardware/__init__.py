@@ -100,7 +100,9 @@ def checked(card, where):
             raise InputError(f"{where}: {unknown('key', key, TOP)}")
         if key in KINDS:
             if not isinstance(card[key], KINDS[key]):
-                raise InputError(f"{where}: {key} = {card[key]!r}; allowed: {'a list' if KINDS[key] is list else 'text'}")
+                raise InputError(
+                    f"{where}: {key} = {card[key]!r}; allowed: {'a list' if KINDS[key] is list else 'text'}"
+                )
             catalogue.check_texts([card[key]] if key == "source" else card[key], f"{where}: {key}")
     peaks = {}
     for table in ("peak", "vector"):

@@ -136,7 +136,9 @@ def _rotary(c, table, found, base_key, layer_type):
     kind = get("text", "rope_type", "type") or "default"
     alpha = get("positive", "alpha") if kind == "dynamic" else None
     if alpha is not None:  # Hunyuan: a larger base for any length
-        base, kind = base * alpha ** (size / (size - 2)), "default"
+        if size < 3:
+            c.refuse("head_dim", head_dim, "a rotary part of more than 2 with rope_scaling.alpha")
+        base, kind = (base or c.need("positive", *base_keys)) * alpha ** (size / (size - 2)), "default"
         table.skip("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
     if (
         kind == "proportional"

@@ -82,7 +82,8 @@ def report(model, hardware=(), set=None, set_hardware=None, **options):
         "workload": {name: getattr(asked, name) for name in
                      ("batch", "prompt", "past", "context", "mask", "logits", "traffic", "experts", "mla")}
         | {"fuse_projections": asked.fuse_projections, "dtypes": asked.dtypes()},
-        "params": {"total": sum(by_part.values()), "active": active(model), "buffers": buffers(model), "mtp": mtp(model),
+        "params": {"total": sum(by_part.values()), "active": active(model), "buffers": buffers(model),
+                   "mtp": mtp(model),
                    "by_part": {**dict.fromkeys(PARTS, 0), **by_part}},
         "weights": weights,
         "cache": held,
@@ -169,7 +170,7 @@ class Pass:
 
     @cached_property
     def costs(self):
-        """[(path, times, {class: FLOPs}, {category: bytes})] of each kernel; both are empty of one that does nothing."""
+        """[(path, times, {class: FLOPs}, {category: bytes})] of each kernel; both empty if it does nothing."""
         return [(path, times, *(self.kernel(ops, terms) if _works(path, times, ops, terms) else ({}, {})))
                 for path, times, ops, terms in self.kernels]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """The terms that a cost is the sum of, on symbols, read off the trace of a model or of the part that a variant is.
 
-Workload symbols: B sequences; at prefill T new tokens, P = past; at decode P = context; C = context tokens in the cache;
-M source tokens (= prompt) of an encoder-decoder at decode. A formula shows keys attended, S, in place of P.
+Workload symbols: B sequences; at prefill T new tokens, P = past; at decode P = context; C = context tokens in the
+cache; M source tokens (= prompt) of an encoder-decoder at decode. A formula shows keys attended, S, in place of P.
 """
 
 from types import SimpleNamespace

@@ -16,8 +16,8 @@ TOLERANCE = 1e-10  # of the largest logit, in float64
 def validate(models=None, progress=None):
     """{schema, checks, failed}: for each model, what was predicted, what was counted, and whether they are equal.
 
-    models: names (default: every card). The copy keeps a card's structure at small sizes; weights are random, and the same
-    logits must come out of one pass and of a cache filled step by step.
+    models: names (default: every card). The copy keeps a card's structure at small sizes; weights are random, and the
+    same logits must come out of one pass and of a cache filled step by step.
     """
     from .catalogue import architectures
 
@@ -63,7 +63,7 @@ def check(model):
             if (a.path, a.equation, _full(a)) != (b.path, b.equation, _full(b))
         ]
         note(f"operations that differ, {phase}", [], differ)
-        for masked, what in ((False, "contraction"), (False, "other")):
+        for what in ("contraction", "other"):
             note(f"{what} FLOPs, {phase}", _sum(predicted.ops, what), sum(
                 op.counted for op in real.ops if (op.cls == "contraction") == (what == "contraction")))  # fmt: skip
         pairs = [op for op in real.ops if op.masked is not None and op.cls == "contraction"]

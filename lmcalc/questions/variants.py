@@ -52,7 +52,7 @@ WORKLOAD = {
     "M": "source tokens",
 }
 
-# Which fields are sizes of a variant; a field set to a value, or to the letter of another size, is as it says ----------
+# Which fields are sizes of a variant; a field set to a value, or to the letter of another size, is as it says
 
 BASE = {"n_layers": 1, "d_model": None, "vocab_size": None}
 HEADS = {"n_heads": None, "n_kv_heads": None, "head_dim": None}

@@ -31,7 +31,9 @@ def table(screen, columns, rows, title=None, space=2):
     made = Table(box=None, pad_edge=False, padding=(0, space, 0, 0), header_style="bold")
     cells = [[row[at].strip("*") if at < len(row) else "" for row in rows] for at in range(len(columns))]
     for at, heading in enumerate(columns):
-        made.add_column(Text(heading.removeprefix("<")), justify="left" if heading[:1] == "<" else "right", no_wrap=True)
+        made.add_column(
+            Text(heading.removeprefix("<")), justify="left" if heading[:1] == "<" else "right", no_wrap=True
+        )
         width = max(map(len, (heading.removeprefix("<"), *cells[at])))
         made.columns[at].width = width
     room = screen.width - sum(column.width + space for column in made.columns[1:]) - space

@@ -62,6 +62,7 @@ def upright(table):
 
 def unit_of(column):
     """The unit of a column of a Table."""
+    column = column.partition("[")[0]  # of a wide sweep
     return next((found for end, found in UNITS.items() if column.endswith(end)), unit(column))
 
 
@@ -271,8 +272,13 @@ def _roofline(data, what=None):
             for level in each["levels"]
         ]
     renamed = {"kernel": "part", "class": "part"}
-    rows = {name: [{renamed.get(key, key): value for key, value in row.items() if (name, key) != ("points", "class")} for row in data[name]]
-            for name in ("points", "turns", "classes")}  # fmt: skip
+    rows = {
+        name: [
+            {renamed.get(key, key): value for key, value in row.items() if (name, key) != ("points", "class")}
+            for row in data[name]
+        ]
+        for name in ("points", "turns", "classes")
+    }
     rows |= {"machines": machines, "ceilings": ceilings, "levels": found}
     return "Roofline", data["notes"], [Table.of(name, each) for name, each in rows.items()]
 

@@ -2,6 +2,8 @@
 
 import textwrap
 
+from rich.markup import escape
+
 from ..units import si
 from .console import table
 

@@ -119,7 +119,7 @@ def falcon_h1(c):
         "attention_out_scale": _factor(c, "attention_out_multiplier"),
         "mixer_in_scale": _factor(c, "ssm_in_multiplier"),
         "mixer_out_scale": _factor(c, "ssm_out_multiplier"),
-        "mixer_scales": None if set(ssm) == {1} else ssm,
+        "mixer_scales": None if all(each == 1 for each in ssm) else ssm,
     }
     c.skip("num_logits_to_keep", "mamba_use_mlp", "layers_block_type", "layer_types", "attn_layer_indices")
     width, mamba = c.get("size", "mamba_d_ssm"), mamba2_sizes(c, found)
@@ -129,7 +129,7 @@ def falcon_h1(c):
     inputs, out = c.get("bool", "mamba_proj_bias"), c.get("bool", "projectors_bias")
     normed, first = c.get("bool", "mamba_rms_norm"), c.get("bool", "mamba_norm_before_gate")
     return found | mamba | {
-        "ffn_scales": None if set(fed) == {1} else fed, "mixer_bias": biases(inputs, out),
+        "ffn_scales": None if all(each == 1 for each in fed) else fed, "mixer_bias": biases(inputs, out),
         "mixer_norm": ("before_gate" if first else "gated") if normed else "none",
     }  # fmt: skip
 
