@@ -10,6 +10,7 @@ _NAMES = {
     "models": "questions.catalogue",
     "hardware": "questions.catalogue",
     "report": "questions.report",
+    "compare": "questions.compare",
     "sweep": "questions.sweep",
     "roofline": "questions.roofline",
     "validate": "questions.validate",

@@ -233,16 +233,11 @@ def stacked(reader, count, make):
             reader.refuse("kinds", sorted(reader.get("kinds")), "only together with layers")
         return (Run(count, (("layers", make(reader)),)),)
     kinds, every = reader.get("kinds", {}), _expanded(reader, pattern)
-    unused = [name for name in kinds if name not in every]
-    if unused:
-        reader.refuse("layers", pattern, f"all kinds; none of these is {', '.join(unused)}")
-    blocks = {
-        name: make(reader.kind(name, kinds[name])) for name in dict.fromkeys(every)
-    }  # also of what a cut leaves out
     every = (every * (count // len(every) + 1))[:count]
     for field, file in (("kv_from", "shared_kv"), ("index_shared", "indexer")):
         if any(each.get(field) for each in kinds.values()):
             components.load((file, "refuse_gaps"))(reader, every)
+    blocks = {name: make(reader.kind(name, changes)) for name, changes in kinds.items()}  # those without a layer, too
     period = shortest_period(every)
     cycles, labels = count // period, {}
 

@@ -180,7 +180,7 @@ BAD = [
     ("d_ff = 32", 'd_ff = 32\ntied = "yes"', "tied = 'yes'", "true or false"),
     ("d_ff = 32", "d_ff = 32\nposition_buckets = 8", "position_buckets = 8", "no part of this model has such a field"),
     ("", "[architecture_2]\nx = 1", "architecture_2", "allowed: name, family"),
-    ('name = "mine"', "name = 3", "name = 3", "a str"),
+    ('name = "mine"', "name = 3", "name = 3", "allowed: text"),
     ('name = "mine"', "", "'name'", "missing"),
 ]
 

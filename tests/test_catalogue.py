@@ -185,5 +185,5 @@ def test_a_card_has_an_architecture_or_says_why_not(tmp_path):
     with pytest.raises(lmcalc.InputError, match="allowed: one of the two"):
         lmcalc.load(path)
     path.write_text('name = "mine"\nunpublished = true\n', encoding="utf-8")
-    with pytest.raises(lmcalc.InputError, match=r"unpublished = True; allowed: a str"):
+    with pytest.raises(lmcalc.InputError, match=r"unpublished = True; allowed: text"):
         lmcalc.load(path)

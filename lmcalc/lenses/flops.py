@@ -16,13 +16,16 @@ def of_op(op, masked="causal"):
     return found
 
 
-def flops(trace, masked="causal"):
+def flops(trace, masked="causal", without=()):
     """({class: FLOPs}, {part: contraction FLOPs}).
 
-    masked: "causal" counts only the (query, key) pairs that masks allow, "full" the rectangles.
+    masked: "causal" counts only the (query, key) pairs that masks allow, "full" the rectangles. without: parts
+    left out.
     """
     classes, parts = {"contraction": Sum(), "normalization": Sum(), "elementwise": Sum()}, {}
     for op in trace.ops:
+        if op.part in without:
+            continue
         for term in of_op(op, masked):
             classes[op.cls].add(term)
             if op.cls == CONTRACTION:

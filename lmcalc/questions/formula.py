@@ -60,6 +60,7 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
     terms = {name: [each.replace(value=each.value.xreplace(chosen)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
     conditions = [Condition(part, there) for given in when for part in given.split(",")]
+    _refuse_more_tokens_than_keys(conditions, there)
     return _data(subject, of, phase, terms, chosen, conditions, there)
 
 
@@ -71,6 +72,15 @@ def _phase(subject, of, phase):
     if phase == "decode" and of == "kept":
         raise InputError("--of kept: a decode has no backward pass; allowed: --phase prefill")
     return phase
+
+
+def _refuse_more_tokens_than_keys(conditions, there):
+    """S is T and more: InputError where T grows and S stays."""
+    for at, each in enumerate(conditions):
+        equal = any(one.kind == "equal" and one.about.name in ("S", "T") for one in conditions[:at])
+        if each.kind == "grows" and each.about.name == "T" and "S" in there and not equal:
+            raise InputError(f"--when {each.text.strip()!r}: no limit, since S is at least T and stays; allowed: "
+                             "--when 'T = S' before it (an empty cache)")  # fmt: skip
 
 
 def _number(letter, number):

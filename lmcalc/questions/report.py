@@ -105,6 +105,8 @@ class Pass:
                  "rectangle": rectangle, "fuse_projections": asked.fuse_projections}  # fmt: skip
         self._traced = lambda mla: trace(model, asked.batch, new, past, asked.logits, mla=mla, **given)
         self.trace, self._latent = self._traced(asked.mla), _with(model, "kv_latent_dim")
+        # a run may do without experts where tokens may choose some that compute nothing
+        self._idle = ("moe_experts",) if _with(model, "n_zero_experts") else ()
 
     @cached_property
     def flops(self):
@@ -119,9 +121,9 @@ class Pass:
     @cached_property
     def bound_classes(self):
         """{class: FLOPs} that no run can do without."""
-        if self.asked.mask == "causal" and not self._latent:
+        if self.asked.mask == "causal" and not self._latent and not self._idle:
             return self.flops[0]
-        return _least([flops(each, "causal")[0] for each in self.ways])
+        return _least([flops(each, "causal", self._idle)[0] for each in self.ways])
 
     @cached_property
     def kernels(self):
@@ -382,12 +384,17 @@ def _of_experts(model, asked):
     text = f"Experts whose weights are read: {how} ({EXPERTS[how]}"
     if how == "expected":
         text += ", all alike" if not asked.expert_skew else f", the i-th most popular as i^-{asked.expert_skew:g}"
-    found = [f"{text}). The bounds hold for the fewest that are possible."]
+    found = [f"{text})."]
+    found.append(
+        "bound_s and tokens_per_s hold for the fewest experts that are possible (all tokens choose the same), "
+        f"roofline_s and serial_s for {how}."
+    )
     if how == "expected":
         found.append("bytes.estimated is the part of bytes.total (and of bytes.weights) that is this estimate.")
     if any(layer.get("n_zero_experts") for layer in layers):
         found.append(
-            "FLOPs and active parameters count each choice of a token as an expert with weights: an upper limit."
+            "FLOPs and active parameters count each choice of a token as an expert with weights: an upper limit. "
+            "bound_s counts none."
         )
     return found
 

@@ -33,7 +33,7 @@ def _headline(screen, data):
             screen.print(f"[green]fits[/green] {name}: {si(needed, 'B')} of {si(there, 'B')} ({needed / there:.0%})")
         else:
             screen.print(f"[bold red]DOES NOT FIT[/bold red] {name}: needs {si(needed, 'B')}, has {si(there, 'B')} "
-                         f"({needed / there:.1f} times)")  # fmt: skip
+                         f"({needed / there:.3g} times)")  # fmt: skip
 
 
 def _totals(screen, data, phases):
@@ -54,7 +54,8 @@ def _totals(screen, data, phases):
     cache, dtypes = data["cache"], data["workload"]["dtypes"]
     held = f"held: weights {si(data['weights']['bytes'], 'B')} ({dtypes['weights']})"
     if cache["bytes"]:
-        held += f"; cache {si(cache['bytes'], 'B')} ({dtypes['cache']}, {cache['bytes_per_token']:,} B a token)"
+        further = f"{cache['bytes_per_token']:,} B a further token"
+        held += f"; cache {si(cache['bytes'], 'B')} ({dtypes['cache']}, {further})"
     if cache["state_bytes"]:
         held += f"; state {si(cache['state_bytes'], 'B')}"
     screen.print(held)
@@ -76,6 +77,8 @@ def _rooflines(screen, data, phases):
     if rows:
         table(screen, ["<", "<bound by", "bound", "roofline", "serial", "tokens/s"], rows,
               "Rooflines: nothing beats bound; roofline and serial go kernel by kernel")  # fmt: skip
+        if data["params"]["by_part"].get("moe_experts"):
+            screen.print("bound and tokens/s: if all tokens chose the same experts; see the notes.")
     else:
         screen.print("No machine: add -H h100 for times (lmcalc hardware lists them).")
 
@@ -106,7 +109,9 @@ def _kernels(screen, data, phases):
             intensity = _digits(row["flops"] / row["bytes"]) if row["bytes"] else ""
             cells[2 + 3 * at : 5 + 3 * at] = f"{flops:.1%}", f"{moved:.1%}", intensity
     headings = ["<kernel", "times", *["FLOPs", "bytes", "FLOP/B"] * len(phases)]
-    table(screen, headings, list(rows.values()), "Kernels: shares of " + ", then of ".join(phases), space=1)
+    halves = " and ".join(f"{phase} ({side})" for phase, side in zip(phases, ("left", "right")))
+    title = f"Kernels: shares of {halves if len(phases) > 1 else phases[0]}"
+    table(screen, headings, list(rows.values()), title, space=1)
 
 
 def _digits(number):
