@@ -5,7 +5,8 @@ import os
 import re
 
 from . import catalogue
-from .errors import InputError, closest
+from .arguments import table
+from .errors import InputError, closest, shown
 from .fields import FIELDS, MOST, MOST_LAYERS, rule
 from .model import Model, build
 
@@ -25,6 +26,7 @@ def load(model, changes=None):
     >>> load("llama-3.1-8b").fields["n_kv_heads"]
     8
     """
+    changes = table("set", changes)
     if isinstance(model, Model):
         return _changed(model, changes) if changes else model
     if _is_config(model):
@@ -89,6 +91,10 @@ def checked(card, where):
         if not isinstance(value, TOP[key]) or isinstance(value, bool):
             raise InputError(f"{where}: {key} = {value!r}; allowed: {_TYPES[TOP[key]]}")
         catalogue.check_texts(value, f"{where}: {key}")
+    if card.get("context_length", 1) < 1:
+        raise InputError(f"{where}: context_length = {card['context_length']}; allowed: an integer of at least 1")
+    if not isinstance(card.get("source", {}).get("config", ""), str):
+        raise InputError(f"{where}: source.config = {card['source']['config']!r}; allowed: text")
     for key in ("name",) if "unpublished" in card else ("name", "architecture"):
         if key not in card:
             raise InputError(f"{where}: the key {key!r} is missing")
@@ -108,7 +114,7 @@ def check(name, value, where):
         raise InputError(f"{where}.{name} = {value!r}: unknown field; {hint}")
     kind = FIELDS[name][0]
     if not is_kind(value, kind):
-        raise InputError(f"{where}.{name} = {value!r}; allowed: {allowed(kind)}")
+        raise InputError(f"{where}.{name} = {shown(value)}; allowed: {allowed(kind)}")
     if name == "kinds":
         for kind_name, changes in value.items():
             if not re.fullmatch(r"[\w.+-]+", kind_name):

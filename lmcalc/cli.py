@@ -264,9 +264,16 @@ COMMANDS = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, like all others."""
+
+    def error(self, message):
+        raise InputError(f"{message}; usage: {self.prog} --help")
+
+
 def parser():
     """The argument parser of all commands."""
-    top = argparse.ArgumentParser(prog="lmcalc", description="What a language-model architecture costs, exactly.")
+    top = Parser(prog="lmcalc", description="What a language-model architecture costs, exactly.")
     top.add_argument("--version", action="version", version=f"lmcalc {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (function, groups) in COMMANDS.items():

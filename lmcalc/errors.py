@@ -4,17 +4,26 @@
 class InputError(ValueError):
     """Bad input: a wrong name, file, field or workload. The command line prints it and exits with status 2.
 
-    What was given may be long, or a terminal's commands: a line keeps its ends, and control characters become `?`.
+    A message is one line, or one and a list below it. What was given may be long, or a terminal's commands: a line
+    keeps its ends, and control characters become `?`.
     """
 
-    def __init__(self, text):
-        super().__init__("\n".join(_shown(line) for line in text.split("\n")))
+    def __init__(self, text, below=()):
+        super().__init__("\n  ".join(map(_shown, (text, *below))))
 
 
 def _shown(line, most=2000):
     if len(line) > most:
         line = f"{line[: most // 2]} ... ({len(line) - most:,} characters) ... {line[-most // 2 :]}"
     return line if line.isprintable() else "".join(each if each.isprintable() else "?" for each in line)
+
+
+def shown(value):
+    """A value as it was given, for a message; also an integer of more digits than Python writes out."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of thousands of digits" if isinstance(value, int) else f"a {type(value).__name__}"
 
 
 def closest(name, known, most=5):

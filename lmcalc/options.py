@@ -264,7 +264,6 @@ def changes(options, model):
         multiple = whole("--pad-vocab", options.pad_vocab)
         if multiple < 1:
             raise InputError(f"--pad-vocab {options.pad_vocab}: allowed: an integer of at least 1")
-        size = found.get("vocab_size") or load(model).fields["vocab_size"]
-        if isinstance(size, int):
-            found["vocab_size"] = -(-size // multiple) * multiple
+        size = load(model, found).fields["vocab_size"]
+        found["vocab_size"] = -(-size // multiple) * multiple
     return found

@@ -84,7 +84,12 @@ class Reference:
 
     def _tokens(self, name, ids):
         """Token ids as an array of ints, if they are some."""
-        ids, vocab_size = numpy.asarray(ids), self.model.fields["vocab_size"]
+        try:
+            ids, vocab_size = numpy.asarray(ids), self.model.fields["vocab_size"]
+        except ValueError:
+            raise InputError(
+                f"{name} has rows of different lengths; allowed: sequences as long as each other"
+            ) from None
         if ids.ndim != 2 or not ids.size or ids.dtype.kind not in "iu":
             raise InputError(
                 f"{name} has shape {ids.shape} and type {ids.dtype}; allowed: (sequences, tokens) of integers"
@@ -122,6 +127,8 @@ def open(folder, dtype="float64"):
     from .huggingface.checkpoint import Checkpoint
     from .huggingface.tensors import matched, places
 
+    if not isinstance(folder, str | os.PathLike):
+        raise InputError(f"folder {folder!r} is a {type(folder).__name__}; allowed: the path of a folder")
     folder = os.fspath(folder)
     if not os.path.isdir(folder):
         raise InputError(f"{folder}: no such folder; allowed: one that holds config.json and *.safetensors")
@@ -177,7 +184,10 @@ def _layers(runs):
 
 
 def _dtype(name):
-    found = numpy.dtype(name)
-    if found.kind != "f":
+    try:
+        found = numpy.dtype(name)
+    except (TypeError, ValueError):
+        found = None
+    if found not in (numpy.float32, numpy.float64):
         raise InputError(f"dtype = {name!r}; allowed: float32, float64")
     return found

@@ -45,6 +45,8 @@ def chosen(rows, text):
 
 
 def _parsed(text):
+    if not isinstance(text, str):
+        raise InputError(f"--where {text!r} is a {type(text).__name__}; allowed: text")
     if len(text) > MOST:
         raise InputError(f"--where: an expression of {len(text)} characters; allowed: at most {MOST}")
     try:

@@ -3,7 +3,7 @@
 import operator
 import sys
 
-from .errors import InputError, unknown
+from .errors import InputError, shown, unknown
 from .record import Frozen
 from .units import STORED, dtype
 
@@ -67,10 +67,10 @@ def workload(**given):
         if name in LEAST:
             given[name] = size(name, value, LEAST[name])
         elif name in DTYPES:
-            if (name, value) != ("weights", STORED):
+            if name != "weights" or not isinstance(value, str) or value != STORED:
                 given[name] = dtype(value, f"dtype for {name}")
         elif name in CHOICES:
-            if value not in CHOICES[name]:
+            if not isinstance(value, str) or value not in CHOICES[name]:
                 raise InputError(f"{name} = {value!r}; allowed: {', '.join(CHOICES[name])}")
         elif name == "expert_skew":
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_SKEW:
@@ -94,5 +94,5 @@ def size(name, value, least=1):
     except TypeError:
         whole = None
     if whole is None or isinstance(value, bool) or not least <= whole <= MOST:
-        raise InputError(f"{name} = {value!r}; allowed: an integer from {least} to 2**53")
+        raise InputError(f"{name} = {shown(value)}; allowed: an integer from {least} to 2**53")
     return whole

@@ -118,6 +118,8 @@ def checked(card, where):
     for key in memory:
         if key not in MEMORY:
             raise InputError(f"{where}: memory.{key} = {memory[key]!r}: unknown key; allowed: {', '.join(MEMORY)}")
+        if key != "kind":
+            _scaled(memory[key], "", f"{where}: memory.{key}")
     if "usable_GiB" in memory:
         usable = int(_scaled(memory["usable_GiB"], "", f"{where}: memory.usable_GiB") * 2**30)
     elif "marketed_GB" in memory:

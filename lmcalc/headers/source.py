@@ -16,8 +16,8 @@ class File:
             if not stat.S_ISREG(found.st_mode):  # a pipe or a device would never end
                 raise InputError(f"{path}: not a regular file")
             self._file = open(path, "rb", buffering=0)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
         self.size = found.st_size
 
     def read(self, start, count):

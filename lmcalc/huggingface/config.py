@@ -1,7 +1,7 @@
 """A config's keys, read one by one: aliases, class defaults, nulls, and what was not read."""
 
 from ..cards import allowed, is_kind
-from ..errors import InputError
+from ..errors import InputError, shown
 
 
 class Config:
@@ -72,7 +72,7 @@ class Config:
 
     def refuse(self, key, value, allowed):
         """Raise the error for a value that cannot be."""
-        raise InputError(f"{self.where}: {key} = {value!r}; allowed: {allowed}")
+        raise InputError(f"{self.where}: {key} = {shown(value)}; allowed: {allowed}")
 
     def unread(self):
         """The keys that nobody asked for, sorted; those of objects inside as "outer.inner"."""

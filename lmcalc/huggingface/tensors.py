@@ -181,7 +181,7 @@ def matched(found, file, where, model=None):
     else:
         problems += [f"{name}: not used by the model" for name in others if not _known(name, file.shapes)]
     if problems:
-        raise InputError(f"{where}: {len(problems)} tensors do not fit the model:\n  " + "\n  ".join(problems))
+        raise InputError(f"{where}: {len(problems)} tensors do not fit the model:", problems)
     return names
 
 

@@ -32,7 +32,7 @@ def models(family=None, where=None):
     rows = [row(name) for name in names()]
     if family is not None:
         families = sorted({each["family"] for each in rows})
-        if family not in families:
+        if not isinstance(family, str) or family not in families:
             raise unknown("family", family, families)
         rows = [each for each in rows if each["family"] == family]
     return rows if where is None else chosen(rows, where)

@@ -1,5 +1,6 @@
 """Models or variants side by side: their reports, and why they differ from the first."""
 
+from ..arguments import several, table
 from ..cards import load
 from ..errors import InputError
 from ..fields import FIELDS
@@ -33,6 +34,7 @@ def compare(models, variants=(), hardware=(), why=None, **options):
     >>> [(each["from"], each["to"]) for each in data["differences"] if each["quantity"] == "cache_bytes"]
     [(268435456, 33554432)]
     """
+    models, variants = several(models), [table("variant", each) for each in several(variants)]
     if variants and len(models) != 1:
         raise InputError(
             f"variants of one model can be compared, or several models; given: {len(models)} models and variants"
@@ -43,6 +45,7 @@ def compare(models, variants=(), hardware=(), why=None, **options):
     why = len(loaded) <= FEW if why is None else why
     reports = [report(each, hardware, **options).to_dict() for each in loaded]
     differences = []
+    options.pop("set_hardware", None)  # why they differ is asked without machines
     for model, data in zip(loaded[1:], reports[1:]):
         steps = _steps(loaded[0], model, hardware=(), **options) if why else None
         for quantity, path in QUANTITIES.items():

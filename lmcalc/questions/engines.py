@@ -9,7 +9,7 @@ ENGINES = ("numpy", "dask")
 
 def engine(name="numpy", scheduler=None):
     """The engine of that name. scheduler: the address of a Dask cluster, or a Client (default: threads here)."""
-    if name not in ENGINES:
+    if not isinstance(name, str) or name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     if name == "dask":
         return Dask(scheduler)

@@ -11,6 +11,7 @@ from functools import cache
 import sympy
 
 from ..algebra import collected, latex, symbol, text
+from ..arguments import several, table
 from ..asymptotics import Condition, under
 from ..errors import InputError, unknown
 from ..units import STORED
@@ -43,15 +44,15 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
     >>> formula("llama-3.1-8b", of="cache")["expression"]
     '131072*B*C'
     """
-    if of not in QUANTITIES:
+    if not isinstance(of, str) or of not in QUANTITIES:
         raise unknown("quantity", of, QUANTITIES)
-    if phase is not None and phase not in PHASES:
+    if phase is not None and (not isinstance(phase, str) or phase not in PHASES):
         raise unknown("phase", phase, PHASES)
     subject = subject_of(what, set, options)
     phase = _phase(subject, of, phase)
     terms = terms_of(subject, of, phase)
     _refuse_none(subject, of, phase, terms)
-    chosen = {symbol(letter): _number(letter, number) for letter, number in (values or {}).items()}
+    chosen = {symbol(letter): _number(letter, number) for letter, number in table("values", values).items()}
     terms = {name: [each.replace(value=plain(each.value, phase)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
     for each in chosen:
@@ -59,7 +60,7 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
             raise InputError(f"--with {each}: {unknown('symbol', each.name, there)}")
     terms = {name: [each.replace(value=each.value.xreplace(chosen)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
-    conditions = [Condition(part, there) for given in when for part in given.split(",")]
+    conditions = [Condition(part, there) for given in several(when) for part in str(given).split(",")]
     _refuse_more_tokens_than_keys(conditions, there)
     return _data(subject, of, phase, terms, chosen, conditions, there)
 

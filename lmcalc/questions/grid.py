@@ -7,12 +7,12 @@ import itertools
 
 import numpy
 
+from ..arguments import several, table
 from ..cards import load
 from ..errors import InputError
-from ..hardware import machine
 from ..workload import LEAST, MOST, workload
 from . import vary as varying
-from .report import changed
+from .report import on
 from .vary import OPTIONS, SIZES
 
 MOST_CELLS = 100_000
@@ -40,8 +40,10 @@ class Grid:
     with further axes where sizes were given as arrays that broadcast against each other."""
 
     def __init__(self, models, hardware=(), set=None, set_hardware=None, vary=None, **options):
-        vary = {name: varying.checked(name, values) for name, values in (vary or {}).items()}
-        set = set if isinstance(set, list) else [set or {}] * len(models)  # one for each model
+        vary = {name: varying.checked(name, values) for name, values in table("vary", vary).items()}
+        models = several(models)
+        set = set if isinstance(set, list) else [set] * len(models)  # one for each model
+        set = [table("set", each) for each in set]
         given = {"hardware": hardware, **options, **(set[0] if set else {})}
         for name in vary:
             if name in given and (name != "hardware" or hardware not in ((), [], None)):
@@ -49,8 +51,8 @@ class Grid:
         self.models = [load(each, changes) for each, changes in zip(models, set)]
         if not self.models:
             raise InputError("no model to sweep; allowed: at least one")
-        machines = vary.get("hardware", [hardware] if isinstance(hardware, str) or not _listed(hardware) else hardware)
-        self.machines = [changed(each, set_hardware) if set_hardware else each for each in map(machine, machines)]
+        machines = vary.get("hardware", hardware)
+        self.machines = on(machines, set_hardware)
         self.options = {name: value for name, value in options.items() if name not in SIZES}
         self.fields = {name: values for name, values in vary.items() if name not in (*SIZES, "hardware")}
         self._place({name: values for name, values in vary.items() if name in SIZES}, options)
@@ -165,10 +167,6 @@ def product(sizes):
     for each in sizes:
         count *= each
     return count
-
-
-def _listed(value):
-    return isinstance(value, list | tuple)
 
 
 def size(name, value):

@@ -6,6 +6,7 @@ and primitives that models are built from, traced, and bounded as `report` bound
 
 import csv
 import fnmatch
+import os
 
 from ..components import load
 from ..components.base import Bound
@@ -100,11 +101,13 @@ def measured(paths, progress=None):
 
 
 def _rows(path):
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device would never end
+        raise InputError(f"{path}: not a regular file")
     try:
         with open(path, newline="", encoding="utf-8") as file:
             yield from enumerate(csv.DictReader(file), start=2)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'no UTF-8 text'}") from None
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _get(row, column, path, line):

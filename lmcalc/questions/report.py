@@ -1,7 +1,9 @@
 """The main question: what does a model cost, and how fast can a machine be at it?"""
 
+import sys
 from functools import cached_property
 
+from ..arguments import several, table
 from ..cards import load
 from ..errors import InputError, unknown
 from ..hardware import PEAKS, PLAUSIBLE, machine, plausible
@@ -59,9 +61,7 @@ def report(model, hardware=(), set=None, set_hardware=None, **options):
     """
     model = load(model, set)
     asked = workload(**options).of(model, options)
-    machines = [machine(each) for each in ([hardware] if isinstance(hardware, str) else hardware)]
-    if set_hardware:
-        machines = [changed(each, set_hardware) for each in machines]
+    machines = on(hardware, set_hardware)
     passes = {
         "prefill": Pass(model, asked, asked.prompt, asked.past),
         "decode": None if model.bidirectional else Pass(model, asked, 1, asked.context, encoded=True),
@@ -399,20 +399,28 @@ def _of_experts(model, asked):
     return found
 
 
+def on(hardware, changes=None):
+    """The machines that were named, with some figures replaced; without a machine there is nothing to replace."""
+    machines, changes = [machine(each) for each in several(hardware)], table("set_hardware", changes)
+    if changes and not machines:
+        raise InputError(f"set-hardware {', '.join(map(str, changes))}: no machine was named; allowed: -H NAME with it")
+    return [changed(each, changes) for each in machines] if changes else machines
+
+
 def changed(machine, changes):
     """A machine with some figures replaced: bandwidth (bytes/s), memory (bytes), peak.DTYPE, vector.DTYPE (FLOP/s)."""
     peak, vector, others = dict(machine.peak), dict(machine.vector), {}
     for name, value in changes.items():
-        table, _, dtype = name.partition(".")
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
+        figures, _, dtype = str(name).partition(".")
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= sys.float_info.max:
             raise InputError(f"set-hardware {name} = {value!r}; allowed: a number above 0, in base units")
-        kind = "peak" if table == "vector" else table
+        kind = "peak" if figures == "vector" else figures
         if kind in PLAUSIBLE and (kind == "peak") == bool(dtype):
             plausible(f"set-hardware {name}", value, kind)
         if dtype and kind == "peak" and dtype not in PEAKS:
             raise unknown(f"dtype in set-hardware {name}:", dtype, PEAKS)
-        if table in ("peak", "vector") and dtype:
-            (peak if table == "peak" else vector)[dtype] = float(value)
+        if figures in ("peak", "vector") and dtype:
+            (peak if figures == "peak" else vector)[dtype] = float(value)
         elif name in ("bandwidth", "memory"):
             others[name] = value
         else:

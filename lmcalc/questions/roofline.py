@@ -10,9 +10,8 @@ from fractions import Fraction
 
 from ..cards import load
 from ..errors import InputError
-from ..hardware import machine
 from ..workload import workload
-from .report import Pass, _total, bounds, changed, sides
+from .report import Pass, _total, bounds, on, sides
 
 SCHEMA = "lmcalc.roofline/1"
 FAR = 2**40  # tokens; beyond this nobody asks
@@ -30,9 +29,7 @@ def roofline(models, hardware, points="phase", set=None, set_hardware=None, **op
     [('prefill', 1), ('decode', 298)]
     """
     models = [load(each, set) for each in (models if isinstance(models, list | tuple) else [models])]
-    machines = [machine(each) for each in (hardware if isinstance(hardware, list | tuple) else [hardware])]
-    if set_hardware:
-        machines = [changed(each, set_hardware) for each in machines]
+    machines = on(hardware, set_hardware)
     if not machines:
         raise InputError("a roofline needs a machine: -H h100 (lmcalc hardware lists them)")
     if points not in POINTS:

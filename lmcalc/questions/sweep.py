@@ -3,6 +3,7 @@
 import numpy
 
 from .. import __version__
+from ..arguments import several
 from ..errors import InputError, unknown
 from ..units import unit
 from ..workload import CHOICES, DTYPES, MOST
@@ -172,7 +173,7 @@ def _chosen(columns, grid):
     if columns is None:
         at = USUAL.index("params_total")
         return [name for name in (*USUAL[:at], *own, *USUAL[at:]) if grid.machines or name not in OF_MACHINE]
-    columns = [columns] if isinstance(columns, str) else list(columns)
+    columns = several(columns)
     known = (*COLUMNS, *own)
     for name in columns:
         if name not in known:

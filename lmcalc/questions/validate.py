@@ -1,5 +1,6 @@
 """Do the predictions hold? A real forward of a shrunken copy of each model, counted by machine."""
 
+from ..arguments import several
 from ..cards import load
 from ..lenses.cache import cache
 from ..lenses.flops import of_op
@@ -22,7 +23,7 @@ def validate(models=None, progress=None):
     from .catalogue import architectures
 
     checks = []
-    for name in models or architectures():
+    for name in several(models) or architectures():
         checks += check(load(name))
         if progress is not None:
             progress(name)

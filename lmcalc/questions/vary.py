@@ -64,7 +64,7 @@ def checked(name, values):
 
 def _listed(name, values):
     try:
-        found = values.tolist() if hasattr(values, "tolist") else list(values)
+        found = list(values.tolist() if hasattr(values, "tolist") else values)
     except TypeError:
         raise InputError(f"--vary {name}: {values!r}; allowed: a list of values, or a text such as 1:64:8") from None
     return _once(

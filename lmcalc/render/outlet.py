@@ -9,7 +9,8 @@ from ..errors import InputError
 def check(path):
     """Refuse a path that cannot be written, before any work is done."""
     folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path):
+    path = str(path)
+    if os.path.isdir(path) or not os.path.basename(path):
         raise InputError(f"-o {path}: is a folder; allowed: a file")
     if not os.path.isdir(folder):
         raise InputError(f"-o {path}: cannot be written: there is no folder {os.path.dirname(path)}")

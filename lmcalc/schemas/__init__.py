@@ -16,7 +16,7 @@ def schema(name):
     import json
 
     known = [each[:-5] for each in os.listdir(FOLDER) if each.endswith(".json")]
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise unknown("schema", name, known)
     with open(os.path.join(FOLDER, f"{name}.json"), encoding="utf-8") as file:
         return json.load(file)

@@ -1,0 +1,31 @@
+"""What Python callers pass: one thing or several, and tables of fields."""
+
+import os
+
+from .errors import InputError
+from .record import Frozen
+
+
+def several(given):
+    """A list of what was given: none for None, one thing (a name, a path, a config, a model), or several.
+
+    >>> several("h100"), several(("a100", "h100")), several(None), several(5)
+    (['h100'], ['a100', 'h100'], [], [5])
+    """
+    if given is None:
+        return []
+    if isinstance(given, str | bytes | os.PathLike | dict | Frozen):
+        return [given]
+    try:
+        return list(given)
+    except TypeError:  # no list: one thing, right or wrong
+        return [given]
+
+
+def table(name, given):
+    """{field: value} as it was given; empty for None."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise InputError(f"{name} = {given!r}; allowed: a dict of fields and values")
+    return given
