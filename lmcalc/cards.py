@@ -79,7 +79,14 @@ def read(model):
     text = os.fspath(model)
     if text.endswith(".toml") and not os.path.isfile(text):
         raise InputError(f"{text}: no such file")
-    path = text if text.endswith(".toml") else catalogue.find("model", text, catalogue.folder("model_cards"))
+    try:
+        path = text if text.endswith(".toml") else catalogue.find("model", text, catalogue.folder("model_cards"))
+    except InputError:
+        if not os.path.exists(text):
+            raise
+        there = "a folder without config.json" if os.path.isdir(text) else "a file of another kind"
+        raise InputError(f"{text}: {there}; allowed: a card (.toml), a config (.json), a .gguf file, or a folder that "
+                         "holds config.json") from None  # fmt: skip
     return checked(catalogue.read(path), path)
 
 
@@ -89,7 +96,7 @@ def checked(card, where):
         if key not in TOP:
             raise InputError(f"{where}: unknown key {key!r}; allowed: " + ", ".join(TOP))
         if not isinstance(value, TOP[key]) or isinstance(value, bool):
-            raise InputError(f"{where}: {key} = {value!r}; allowed: {_TYPES[TOP[key]]}")
+            raise InputError(f"{where}: {key} = {shown(value)}; allowed: {_TYPES[TOP[key]]}")
         catalogue.check_texts(value, f"{where}: {key}")
     if card.get("context_length", 1) < 1:
         raise InputError(f"{where}: context_length = {card['context_length']}; allowed: an integer of at least 1")
@@ -111,7 +118,7 @@ def check(name, value, where):
     if name not in FIELDS:
         near = closest(name, FIELDS)
         hint = "closest: " + ", ".join(near) if near else "allowed: " + ", ".join(FIELDS)
-        raise InputError(f"{where}.{name} = {value!r}: unknown field; {hint}")
+        raise InputError(f"{where}.{name} = {shown(value)}: unknown field; {hint}")
     kind = FIELDS[name][0]
     if not is_kind(value, kind):
         raise InputError(f"{where}.{name} = {shown(value)}; allowed: {allowed(kind)}")
@@ -120,7 +127,7 @@ def check(name, value, where):
             if not re.fullmatch(r"[\w.+-]+", kind_name):
                 raise InputError(f"{where}.kinds.{kind_name!r}; allowed: names of letters, digits, _ . + and -")
             if not isinstance(changes, dict):
-                raise InputError(f"{where}.kinds.{kind_name} = {changes!r}; allowed: a table of fields")
+                raise InputError(f"{where}.kinds.{kind_name} = {shown(changes)}; allowed: a table of fields")
             for each, changed in changes.items():
                 if each in ("kinds", "layers", "n_layers", "d_model"):
                     raise InputError(f"{where}.kinds.{kind_name}.{each}: not a field of one layer")
@@ -157,6 +164,7 @@ _KINDS = {
     "count": lambda value, _: _whole(value) and 0 <= value <= MOST,
     "number": lambda value, _: _finite(value),
     "positive": lambda value, _: _finite(value) and value > 0,
+    "ratio": lambda value, _: _finite(value) and 0 < value <= MOST,  # of sizes
     "bool": lambda value, _: isinstance(value, bool),
     "text": lambda value, _: isinstance(value, str),
     "table": lambda value, _: isinstance(value, dict),
@@ -170,6 +178,7 @@ _ALLOWED = {
     "count": "an integer from 0 to 2**40",
     "number": "a finite number",
     "positive": "a finite number above 0",
+    "ratio": "a number above 0, of up to 2**40",
     "bool": "true or false",
     "text": "text",
     "table": "a table",

@@ -6,6 +6,7 @@ import re
 from .errors import InputError, unknown
 
 _ALIASES = re.compile(r"^aliases\s*=\s*\[([^\]]*)\]", re.M)
+MOST_BYTES, MOST_DOTS = 2**18, 200  # of a file, of a line
 MOST_TEXT = 5_000  # characters of a name or note
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -61,8 +62,15 @@ def read(path):
 
     try:
         with open(path, "rb") as file:
-            return tomllib.load(file)
+            data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{path}: allowed: a file of up to {MOST_BYTES:,} bytes")
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.count(b".") > MOST_DOTS:  # a.b.c = 1 takes time with the square of its dots
+            raise InputError(f"{path}: line {number} has {line.count(b'.'):,} dots; allowed: up to {MOST_DOTS}")
+    try:
+        return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:  # of its syntax, its bytes, an integer of thousands of digits
         raise InputError(f"{path}: not valid TOML: {error}") from None

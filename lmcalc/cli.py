@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 
 from . import __version__
@@ -13,6 +14,9 @@ from .words import counted
 
 def main(argv=None):
     """Run one command; returns the exit status (0 done, 1 a check failed, 2 bad usage or input)."""
+    outlet.prepare()
+    if argv is None:  # as a process of its own: ended, it leaves nothing half written
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         options = parser().parse_args(argv)
         if options.output is not None:

@@ -19,10 +19,10 @@ def _shown(line, most=2000):
 
 
 def shown(value):
-    """A value as it was given, for a message; also an integer of more digits than Python writes out."""
+    """A value as it was given, for a message; also what Python does not write out: too many digits, too deep."""
     try:
         return repr(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "an integer of thousands of digits" if isinstance(value, int) else f"a {type(value).__name__}"
 
 

@@ -1,7 +1,11 @@
 """Inputs that once broke something, or might: each is refused in one line, with status 2, in bounded time."""
 
 import json
+import os
+import subprocess
+import sys
 
+import numpy
 import pytest
 
 import lmcalc
@@ -86,3 +90,281 @@ def test_things_that_are_no_model(model):
     with pytest.raises(lmcalc.InputError) as caught:
         lmcalc.load(model)
     assert "\n" not in str(caught.value)
+
+
+DEEP = "a" + ".a" * 1000 + " = 1"  # takes time with the square of its length
+MACHINE = "[peak]\nbf16 = 100\n[vector]\nfp32 = 20\n[memory]\nusable_GiB = 10\nbandwidth_GBps = 1000\n"
+KINDS = "[architecture.kinds.a]\nwindow = 4\n[architecture.kinds.b]\n"
+PER_KIND = 'layers = ["a", "b"]\n' + KINDS
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('layers = ["\u00b2*a", "b"]\n' + KINDS, ["layers", "N*name"]),  # a digit that int() does not read
+        (f'layers = ["{"9" * 5000}*a", "b"]\n' + KINDS, ["layers", "N*name"]),
+        ('layers = ["1000000000*a", "b"]\n' + KINDS, ["layers", "10,000"]),
+        ('layers = ["*a", "b"]\n' + KINDS, ["layers", "N*name"]),
+        ('layers = [["a"]]\n' + KINDS, ["layers", "N*name"]),
+        (PER_KIND + "vocab_size = 9", ["kinds.b.vocab_size", "no layer"]),  # a field, and not one of a layer
+        (PER_KIND + 'stack = "encoder"', ["kinds.b.stack", "no layer"]),
+        (PER_KIND + "d_model = 128", ["kinds.b.d_model", "not a field of one layer"]),
+        ('layers = ["a/b"]\n[architecture.kinds."a/b"]\n', ["kinds", "a/b", "letters"]),
+        ("shared_blocks = 1099511627776", ["shared_blocks", "10,000"]),
+        ("shared_blocks = 1", ["shared_blocks", "hybrid"]),
+        ("per_layer_dim = 4\nblock = \"parallel\"", ["per_layer_dim", "parallel"]),
+        ('per_layer_dim = 4\nffn = "channel_mix"', ["ffn"]),
+        ('head_transform = true\nffn = "none"', ["head_transform"]),
+        ('n_encoder_layers = 1099511627776\nstack = "encoder_decoder"', ["n_encoder_layers", "10,000"]),
+        (DEEP, ["dots"]),
+        (f"max_positions = {'9' * 5000}", ["not valid TOML"]),
+        ("max_positions = 1979-05-27", ["max_positions", "integer"]),
+        (f'max_positions = "{"x" * 300_000}"', ["262,144"]),
+    ],
+)  # fmt: skip
+def test_architectures(more, words, tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text(CARD.format(n_layers=4, more=more), encoding="utf-8")
+    refused(capsys, ["report", str(path)], ["mine.toml", *words])
+
+
+def test_rules_for_d_ff_that_are_too_long(tmp_path, capsys):
+    for rule in ("9" * 400 + "*d_model", "2*" * 20_000 + "d_model", "8/3*d_model:" + "9" * 19):
+        path = tmp_path / "mine.toml"
+        path.write_text(CARD.format(n_layers=4, more="").replace("d_ff = 128", f'd_ff = "{rule}"'))
+        refused(capsys, ["report", str(path)], ["mine.toml", "d_ff", "2**40"])
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('name = "a\\u001b[31m"', "name"),
+        ('name = ""', "name"),
+        ("name = 4", "name"),
+        ("notes = [1]", "notes"),
+        ('notes = ["\\u001b[2J"]', "notes"),
+        ("aliases = [4]", "aliases"),
+        ("context_length = -4", "context_length"),
+        ("source = { config = 4 }", "source.config"),
+        ("family = 4", "family"),
+    ],
+)
+def test_words_of_cards(line, key, tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    card = CARD.format(n_layers=4, more="")
+    path.write_text(line + "\n" + (card if key != "name" else card.removeprefix('name = "mine"\n')))
+    refused(capsys, ["report", str(path)], ["mine.toml", key, "allowed"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name = 4\n" + MACHINE, ["name", "text"]),
+        ('name = "a\\u001b[31m"\n' + MACHINE, ["name"]),
+        ("aliases = 4\n" + MACHINE, ["aliases", "list"]),
+        (MACHINE + 'last_level_cache_MB = "x"', ["last_level_cache_MB", "number"]),
+        (MACHINE.replace("= 1000", "= " + "9" * 4000), ["bandwidth_GBps"]),
+        (MACHINE.replace("= 1000", "= nan"), ["bandwidth_GBps", "nan"]),
+        (DEEP, ["dots"]),
+    ],
+)
+def test_machines(text, words, tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    refused(capsys, ["report", "gpt2", "-H", str(path)], ["mine.toml", *words])
+
+
+CONFIGS = [
+    # null, or of another kind, under keys that were taken as they were
+    ({"model_type": "gpt2", "text_config": True}, None),
+    ({"model_type": "jamba", "layers_block_type": [[]]}, None),
+    ({"model_type": "qwen3_next", "layer_types": [[]]}, "layer_types"),
+    ({"model_type": "mamba2", "time_step_limit": [None]}, "time_step_limit"),
+    ({"model_type": "mamba2", "time_step_limit": ["x", 1]}, "time_step_limit"),
+    ({"model_type": "zamba2", "time_step_min": None}, None),
+    ({"model_type": "zamba2", "hidden_size": 1}, "hidden_size"),
+    ({"model_type": "zamba2", "num_mem_blocks": 2**40}, "num_mem_blocks"),
+    ({"model_type": "ernie4_5_moe", "moe_layer_end_index": ""}, "moe_layer_end_index"),
+    ({"model_type": "longcat_flash", "q_lora_rank": None}, "q_lora_rank"),
+    ({"model_type": "smollm3", "no_rope_layer_interval": None, "no_rope_layers": None}, "no_rope_layer_interval"),
+    ({"model_type": "dbrx", "attn_config": None}, "attn_config"),
+    ({"model_type": "t5", "num_decoder_layers": 2**40}, "num_decoder_layers"),
+    ({"model_type": "switch_transformers", "num_decoder_layers": 2**40}, "num_decoder_layers"),
+    ({"model_type": "falcon_h1", "mlp_multipliers": [[]]}, None),
+    ({"model_type": "falcon_h1", "ssm_multipliers": [[]]}, None),
+    ({"model_type": "mimo_v2_flash", "hybrid_layer_pattern": [1]}, "hybrid_layer_pattern"),
+    ({"model_type": "glm_moe_dsa", "index_topk_pattern": 5}, "index_topk_pattern"),
+    ({"model_type": "glm_moe_dsa", "index_topk_pattern": [[]]}, "indexer_types"),
+    ({"model_type": "llama", "rope_scaling": {"rope_type": "dynamic", "alpha": 2.0}, "head_dim": 2}, "head_dim"),
+    ({"model_type": "llama", "hidden_size": 10**5000}, "hidden_size"),
+    ({"model_type": "llama", "partial_rotary_factor": 1e308}, "partial_rotary_factor"),
+    ({"model_type": "llama", "rope_scaling": {"rope_type": "dynamic", "alpha": 1e308}}, "alpha"),
+    ({"model_type": "mamba", "expand": 1e308}, "expand"),
+    ({"model_type": "bamba", "mamba_expand": 1e308}, "mamba_expand"),
+    ({"model_type": "nemotron_h", "hybrid_override_pattern": "M" * 100_000}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "key"), CONFIGS)
+def test_configs_of_families(config, key):
+    """Either a model, or one line that names the key."""
+    try:
+        lmcalc.load(config)
+    except lmcalc.InputError as error:
+        assert "\n" not in str(error) and (key or "config") in str(error)
+    else:
+        assert key is None
+
+
+COMMANDS = [
+    ("report", ["MODEL", "usage"]),
+    ("report gpt2 gpt2", ["gpt2", "usage"]),
+    ("report gpt2 -f", ["--format", "usage"]),
+    ("reprot gpt2", ["reprot", "report"]),
+    ("report gpt2 -p 9{5000}", ["--prompt", "integer"]),
+    ("report gpt2 -p \u00b2", ["--prompt", "integer"]),
+    ("report gpt2 --expert-skew nan", ["expert_skew", "nan"]),
+    ("report bert-base-uncased --past 3", ["past = 3", "0"]),
+    ("report gpt2 --pad-vocab 8 --set vocab_size=0", ["vocab_size = 0"]),
+    ("report gpt2 --pad-vocab 8 --set vocab_size=true", ["vocab_size = True"]),
+    ("report gpt2 --pad-vocab 1099511627777", ["vocab_size", "2**40"]),
+    ("report gpt2 --set n_layers=1099511627776", ["n_layers", "10,000"]),
+    ("report gpt2 --set layers=full", ["layers", "list"]),
+    ("report gpt2 --set experts_per_token=4", ["experts_per_token"]),
+    ("report gemma-4-26b-a4b --set n_experts=1", ["experts_per_token = 8", "1 experts"]),
+    ("report gpt2 --set-hardware bandwidth=1e12", ["bandwidth", "-H"]),
+    ("report gpt2 -H h100 --set-hardware bandwidth=9{400}", ["bandwidth"]),
+    ("report gpt2 -o folder/", ["folder/", "is a folder"]),
+    ("report gpt2 -o .", ["is a folder"]),
+    ("report gpt2 -o a\nb/x", ["no folder"]),
+    ("report .", ["a folder without config.json"]),
+    ("report gpt2\u001b[31m", ["gpt2"]),
+    ("compare gpt2 --variant norm=x", ["norm", "rmsnorm"]),
+    ("compare gpt2 --variant norm=rmsnorm --set-hardware memory=1e10", ["memory", "-H"]),
+    ("validate --measured /dev/null", ["/dev/null", "regular file"]),
+    ("models --where 9**9**9>1", ["not allowed"]),
+    ("hardware --where bandwidth.x", ["bandwidth.x"]),
+    ("inspect .", ["no checkpoint"]),
+    ("schema nothing", ["nothing"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "words"), COMMANDS)
+def test_commands(command, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = command.replace("9{5000}", "9" * 5000).replace("9{400}", "9" * 400)
+    refused(capsys, command.split(" "), words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def refused(capsys, arguments, words):
+    status = cli.main(arguments)
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, ""), err
+    assert err.startswith("lmcalc: ") and err.count("\n") == 1 and err.rstrip("\n").isprintable()
+    for word in words:
+        assert word in err
+
+
+ODD = [5, True, 2.5, b"gpt2", object(), numpy.array([1.0, 2.0]), numpy.int64(5), "\0", "a\0.json"]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda odd: lmcalc.load(odd),
+        lambda odd: lmcalc.load("gpt2", odd),
+        lambda odd: lmcalc.load("gpt2", {"ffn": odd}),
+        lambda odd: lmcalc.report("gpt2", hardware=odd),
+        lambda odd: lmcalc.report("gpt2", hardware=[odd]),
+        lambda odd: lmcalc.report("gpt2", hardware="h100", set_hardware=odd),
+        lambda odd: lmcalc.report("gpt2", mask=odd),
+        lambda odd: lmcalc.report("gpt2", weights=odd),
+        lambda odd: lmcalc.compare(odd),
+        lambda odd: lmcalc.compare(["gpt2"], odd),
+        lambda odd: lmcalc.compare(["gpt2"], [odd]),
+        lambda odd: lmcalc.sweep("gpt2", vary=odd),
+        lambda odd: lmcalc.sweep("gpt2", set=odd),
+        lambda odd: lmcalc.sweep("gpt2", columns=odd),
+        lambda odd: lmcalc.sweep("gpt2", engine=odd),
+        lambda odd: lmcalc.models(odd),
+        lambda odd: lmcalc.models(where=odd),
+        lambda odd: lmcalc.schema(odd),
+        lambda odd: lmcalc.reference.open(odd),
+    ],
+)
+def test_arguments_from_python(ask, odd):
+    with pytest.raises(lmcalc.InputError):
+        ask(odd)
+
+
+def test_integers_that_python_does_not_write_out():
+    for ask in (lambda: lmcalc.report("gpt2", batch=10**5000), lambda: lmcalc.load("gpt2", {"d_model": 10**5000})):
+        with pytest.raises(lmcalc.InputError, match="thousands of digits; allowed: an integer from 1"):
+            ask()
+
+
+def test_one_name_is_one_thing():
+    """A text is not taken apart into letters."""
+    with pytest.raises(lmcalc.InputError, match="one model to compare"):
+        lmcalc.compare("gpt2")
+    assert {each["model"] for each in lmcalc.validate("gpt2")["checks"]} == {"gpt2"}
+
+
+def test_few_layers_of_a_pattern_are_a_model():
+    """What a cut leaves out is no mistake of the card."""
+    assert lmcalc.load("deepseek-v3", {"n_layers": 1}).fields["n_layers"] == 1
+    assert lmcalc.load("jamba-1.5-mini", {"n_layers": 1}).fields["n_layers"] == 1
+
+
+def test_names_of_files_are_no_markup_and_no_commands(tmp_path, capsys):
+    folder = tmp_path / "[" / "red]\x1b[31m"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({**LLAMA, "\x1b[2J": 1}))
+    for form in ("table", "csv", "markdown", "html", "json"):
+        for command in ("report", "show"):
+            assert cli.main([command, str(folder), "-f", form]) == 0
+            assert "\x1b" not in capsys.readouterr().out
+    assert cli.main(["compare", "gpt2", str(folder)]) == 0
+    assert "red]?[31m" in capsys.readouterr().out
+
+
+def process(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "lmcalc", *arguments], stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.mark.parametrize("columns", ["\u00b2", "9" * 5000, "-1", "0", "x"])
+def test_widths_that_are_none(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("LINES", columns)
+    assert cli.main(["report", "gpt2"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_standard_output_that_takes_nothing():
+    for form in ("table", "json"):
+        with open("/dev/full", "w") as full:
+            done = process("report", "gpt2", "-f", form, stdout=full)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and "standard output" in done.stderr
+
+
+def test_standard_output_of_few_letters():
+    options = {"stdout": subprocess.PIPE, "env": {**os.environ, "PYTHONIOENCODING": "ascii"}}
+    done = process("hardware", **options)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_run_that_is_ended_leaves_nothing_half_written(tmp_path):
+    arguments = "sweep gpt2 --vary batch=1:100000 --vary context=1:100000 -o big.csv".split()
+    run = subprocess.Popen([sys.executable, "-m", "lmcalc", *arguments], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    try:
+        while not list(tmp_path.iterdir()) and run.poll() is None:
+            pass
+        run.terminate()
+        assert run.wait(20) == 143
+    finally:
+        run.kill()
+    assert list(tmp_path.iterdir()) == []

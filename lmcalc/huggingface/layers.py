@@ -127,14 +127,14 @@ def _rotary(c, table, found, base_key, layer_type):
     get = (lambda kind, *keys: None) if table is None else table.get
     base_keys = BASE_KEYS if base_key is None else (base_key,) if isinstance(base_key, str) else base_key
     base = get("positive", "rope_theta") or c.get("positive", *base_keys)
-    part = c.get("positive", *PART_KEYS)
-    part = get("positive", "partial_rotary_factor") or part or 1.0
+    part = c.get("ratio", *PART_KEYS)
+    part = get("ratio", "partial_rotary_factor") or part or 1.0
     head_dim = found["head_dim"]
     size = c.get("size", "rotary_dim") or int(head_dim * part)
     if table is not None:
         table.skip("mrope_section", "mrope_interleaved")  # positions of images
     kind = get("text", "rope_type", "type") or "default"
-    alpha = get("positive", "alpha") if kind == "dynamic" else None
+    alpha = get("ratio", "alpha") if kind == "dynamic" else None
     if alpha is not None:  # Hunyuan: a larger base for any length
         if size < 3:
             c.refuse("head_dim", head_dim, "a rotary part of more than 2 with rope_scaling.alpha")

@@ -1,5 +1,6 @@
 """The screen that tables are drawn on: colours on a terminal, plain text in a pipe or file."""
 
+import io
 import os
 import sys
 
@@ -11,13 +12,23 @@ from rich.text import Text
 def screen(to_file=False):
     """A console of the terminal's width (80 columns in a pipe or file)."""
     plain = to_file or not sys.stdout.isatty()
+    environ = {name: text for name, text in os.environ.items() if name not in SIZES or _size(text)}
     return Console(no_color=True if plain or "--no-color" in sys.argv else None, highlight=False, soft_wrap=False,
-                   force_terminal=False if plain else None, width=None if not plain else _columns())  # fmt: skip
+                   force_terminal=False if plain else None, width=None if not plain else _columns(),
+                   file=io.StringIO() if plain else None, _environ=environ)  # fmt: skip
+
+
+SIZES = ("COLUMNS", "LINES")
 
 
 def _columns():
-    text = os.environ.get("COLUMNS", "")
-    return int(text) if text.isdecimal() and len(text) < 5 and 40 <= int(text) <= 1000 else 80
+    columns = _size(os.environ.get("COLUMNS", ""))
+    return columns if 40 <= columns <= 1000 else 80
+
+
+def _size(text):
+    """The number that a text is, 0 for another text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
 
 
 def table(screen, columns, rows, title=None, space=2):

@@ -6,6 +6,14 @@ import sys
 from ..errors import InputError
 
 
+def prepare():
+    """Standard output that takes any text: what it cannot show becomes `?`, and if it was closed all is lost."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
+    elif hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+
+
 def check(path):
     """Refuse a path that cannot be written, before any work is done."""
     folder = os.path.dirname(os.path.abspath(path))
@@ -43,14 +51,20 @@ class Outlet:
 
     def write(self, data):
         if self.path is None:
-            sys.stdout.write(data)
+            try:
+                sys.stdout.write(data)
+            except OSError as error:
+                self._failed(error)
         else:
             self.file.write(data if isinstance(data, bytes) else data.encode())
 
     def __exit__(self, kind, error, trace):
         if self.path is None:
-            if kind is None:
-                sys.stdout.flush()
+            try:
+                if kind is None:
+                    sys.stdout.flush()
+            except OSError as other:
+                self._failed(other)
             return
         try:
             self.file.close()
@@ -62,6 +76,13 @@ class Outlet:
             os.remove(self.partial)
         if isinstance(error, OSError):
             raise self._refused(error) from None
+
+    def _failed(self, error):
+        """What standard output did not take is lost, and is not tried again when Python ends."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader has gone, as `head` does
+            raise error
+        raise InputError(f"standard output: cannot be written: {error.strerror}") from None
 
     def _refused(self, error):
         return InputError(f"-o {self.given}: cannot be written: {error.strerror}")

@@ -30,7 +30,7 @@ LINEAR, FULL = KINDS
 def mamba2_sizes(c, found, low=0.0):
     """Mamba-2 as most hybrids write it in their configs."""
     number, size = c.need("size", "mamba_n_heads"), c.data.get("mamba_d_head", c.defaults.get("mamba_d_head"))
-    inside = c.need("positive", "mamba_expand") * found["d_model"]
+    inside = c.need("ratio", "mamba_expand") * found["d_model"]
     c.skip("mamba_d_head")
     return {
         "n_mixer_heads": number, "mixer_head_dim": size if isinstance(size, int) else int(inside) // number,
@@ -380,6 +380,8 @@ def zamba2(c):
     found = _key_value_heads(c)
     width, number = found["d_model"], found["n_heads"]
     size = 2 * width // number
+    if size < 1:
+        c.refuse("hidden_size", width, f"at least half of the {number} heads")
     types = c.get("list", "layers_block_type", "layer_types")
     default = [
         LINEAR,
@@ -392,7 +394,7 @@ def zamba2(c):
         LINEAR,
     ]
     types = mixer_types(c, (LINEAR, "hybrid"), default if types is None else types, "layers_block_type", "layer_types")
-    inside, heads_inside = int(c.need("positive", "mamba_expand") * width), c.need("size", "n_mamba_heads")
+    inside, heads_inside = int(c.need("ratio", "mamba_expand") * width), c.need("size", "n_mamba_heads")
     c.skip(*ZAMBA2)
     found |= {
         "norm": "rmsnorm", "mixer": "mamba2", "ffn": "none",

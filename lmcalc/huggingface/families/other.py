@@ -51,6 +51,7 @@ def mimo_v2_flash(c):
                        ("swa_head_dim", found["head_dim"]), ("swa_v_head_dim", found["v_head_dim"]),
                        ("add_swa_attention_sink_bias", True), ("add_full_attention_sink_bias", False)):  # fmt: skip
         c.only(key, value, "the class in transformers knows no other")
+    pattern = kinds_of(c, "hybrid_layer_pattern", pattern, (0, 1), count) if pattern else None
     types = layer_types(c, count, lambda layer: pattern[layer] if pattern else layer and (layer + 1) % 6)
     kinds = {
         "full": {"n_kv_heads": kv_heads, **rotary(c, found, "full_attention")},

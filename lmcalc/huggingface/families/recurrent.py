@@ -27,7 +27,7 @@ def mamba_sizes(c, found, state, rank, kernel, expand):
     c.skip(rank)
     given = rank_given if isinstance(rank_given, int) else math.ceil(found["d_model"] / 16)
     return {
-        "d_inner": int(c.need("positive", expand) * found["d_model"]), "state_dim": c.need("size", state),
+        "d_inner": int(c.need("ratio", expand) * found["d_model"]), "state_dim": c.need("size", state),
         "dt_rank": given, "conv_kernel": c.need("size", kernel),
     }  # fmt: skip
 
@@ -61,7 +61,7 @@ def mamba2(c):
     found = _without_heads(c)
     c.skip("intermediate_size", "residual_in_fp32", "time_step_rank", "rms_norm", "norm_before_gate")
     number, size = c.need("size", "num_heads"), c.need("size", "head_dim")
-    inside = c.need("positive", "expand") * found["d_model"]
+    inside = c.need("ratio", "expand") * found["d_model"]
     if number * size != inside:
         c.refuse("num_heads", number, f"{inside / size:g}, of {size} each in a width of {inside:g}")
     return found | {
