@@ -1,8 +1,8 @@
 """Record the defaults of the config classes of transformers: what a config.json that leaves a key out means.
 
-    python tests/record_defaults.py
+    python tests/record_defaults.py [MODEL_TYPE...]        these, or all of families.FAMILIES
 
-Needs torch and transformers (5.24 or later; no network). For each model_type of families.FAMILIES it writes to
+Needs torch and transformers (5.24 or later; no network). For each model_type it writes to
 lmcalc/huggingface/defaults.json the defaults of the keys that its class declares, but for those that never matter, and
 what the class makes of rotary settings that are not given; to tests/recorded/default_parameters.json how many
 parameters the model of such a class has.
@@ -76,16 +76,20 @@ def parameters(model_type):
     return sum({id(each): each.numel() for each in model.parameters()}.values())
 
 
-def write(path, values):
-    """One line for each entry."""
-    path.write_text("{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(values[key])}" for key in values) + "\n}\n")
+def write(path, values, others):
+    """One line for each entry, with the others that the file has if they still are of a family."""
+    if others:
+        values = {name: found for name, found in json.loads(path.read_text()).items() if name in FAMILIES} | values
+    path.write_text(
+        "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(values[key])}" for key in sorted(values)) + "\n}\n"
+    )
 
 
-def main():
-    names = sorted(FAMILIES)
-    write(DEFAULTS, {name: defaults(transformers.CONFIG_MAPPING[name]) for name in names})
-    write(PARAMETERS, {name: parameters(name) for name in names})
+def main(names):
+    chosen = names or FAMILIES
+    write(DEFAULTS, {name: defaults(transformers.CONFIG_MAPPING[name]) for name in chosen}, others=bool(names))
+    write(PARAMETERS, {name: parameters(name) for name in chosen}, others=bool(names))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
