@@ -15,6 +15,7 @@ _NAMES = {
     "roofline": "questions.roofline",
     "validate": "questions.validate",
     "formula": "questions.formula",
+    "add_variant": "questions.own",
     "schema": "schemas",
     "trace": "model",
     "build": "model",

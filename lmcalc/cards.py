@@ -129,9 +129,14 @@ def check(name, value, where):
             if not isinstance(changes, dict):
                 raise InputError(f"{where}.kinds.{kind_name} = {shown(changes)}; allowed: a table of fields")
             for each, changed in changes.items():
-                if each in ("kinds", "layers", "n_layers", "d_model"):
+                if each in ("kinds", "layers", "n_layers", "d_model", "encoder"):
                     raise InputError(f"{where}.kinds.{kind_name}.{each}: not a field of one layer")
                 check(each, changed, f"{where}.kinds.{kind_name}")
+    if name == "encoder":
+        for each, changed in value.items():
+            if each in ("stack", "encoder", "n_layers", "n_encoder_layers"):
+                raise InputError(f"{where}.encoder.{each}: not a field of an encoder beside a decoder")
+            check(each, changed, f"{where}.encoder")
     return value
 
 

@@ -21,6 +21,8 @@ def main(argv=None):
         options = parser().parse_args(argv)
         if options.output is not None:
             outlet.check(options.output)
+            if "plot" not in options or not _is_picture(options.output):
+                form(options, STREAMED)  # a name that stands for no format is refused before any work
         text, status = COMMANDS[options.command][0](options)
         if text is not None:
             write(text, options.output)
@@ -44,8 +46,15 @@ def write(text, path):
 
 def form(options, more=()):
     """The format asked for: by -f, or by the ending of the file's name."""
-    ending = str(options.output or "").rpartition(".")[2].lower()
-    return options.format or {**ENDINGS, **dict(zip(more, more))}.get(ending, "table")
+    if options.format or options.output is None:
+        return options.format or "table"
+    known = {**ENDINGS, **dict(zip(more, more))}
+    ending = os.path.splitext(options.output)[1].lower()
+    if os.path.isfile(options.output) or not os.path.exists(options.output):  # not a device
+        if ending not in {"", *(f".{each}" for each in known)}:
+            raise InputError(f"-o {options.output}: {ending} is no format of {options.command}; allowed: "
+                             f".{', .'.join(known)}, or any name with -f")  # fmt: skip
+    return known.get(ending[1:], "table")
 
 
 def rendered(options, data, view, **more):
@@ -72,62 +81,67 @@ def compare(options):
     """models, or variants of one, side by side, and why they differ"""
     from .questions.compare import compare as ask
 
-    variants = [pairs("--variant", text.split(",")) for text in options.variant]
-    if options.plot is not None:
-        outlet.check(options.plot)
-        picture(options.plot, "--plot")
+    variants, path = [pairs("--variant", text.split(",")) for text in options.variant], pictured(options)
     data = ask(options.model, variants, options.hardware, set=changes(options, options.model[0]),
                set_hardware=pairs("--set-hardware", options.set_hardware), why=True if options.why else None,
                **workload(options))  # fmt: skip
-    if options.plot is not None:
+    text = rendered(options, data, "compare")
+    if path is not None:
         from .plot.compare import draw
         from .questions.compare import curves
 
         lines = curves(options.model, variants, set=changes(options, options.model[0]), **workload(options))
-        plotted(options, draw(data, lines, options.dark), picture(options.plot, "--plot"), options.plot)
-    return rendered(options, data, "compare"), 0
+        plotted(draw(data, lines, options.dark), path)
+    return text, 0
 
 
 def roofline(options):
     """models under the roofs of machines: the plot (-o FILE.png, .svg, .pdf), and the table behind it"""
     from .questions.roofline import roofline as ask
 
-    suffix = picture(options.output)
     if options.interactive and not str(options.output).endswith(".html"):
         raise InputError("--interactive writes one HTML file; allowed: -o FILE.html")
+    path = pictured(options)
     data = ask(options.model, options.hardware, options.points, set=changes(options, options.model[0]),
                set_hardware=pairs("--set-hardware", options.set_hardware), **workload(options))  # fmt: skip
     if options.interactive:
         from .interactive import page
 
         return page(data), 0
-    if suffix:
+    text = rendered(options, data, "roofline", plot=path is None)
+    if path is not None:
         from .plot.roofline import draw
 
-        plotted(options, draw(data, options.dark), suffix)
-    return rendered(options, data, "roofline", plot=not suffix), 0
+        plotted(draw(data, options.dark), path)
+    return text, 0
 
 
 PICTURES = ("png", "svg", "pdf")
 
 
-def picture(path, needed=None):
-    """The kind of picture that a file's name asks for, or None; an option that needs one refuses another name."""
-    suffix = str(path).rpartition(".")[2].lower()
-    if path is not None and suffix in PICTURES:
-        return suffix
-    if needed is not None:
-        raise InputError(f"{needed} {path}: allowed: a file that ends in .{', .'.join(PICTURES)}")
-    return None
+def pictured(options):
+    """Where to draw: --plot FILE, or -o FILE that ends like a picture (the table is then not for a file), else None."""
+    named = [path for path in (options.plot, options.output) if path is not None and _is_picture(path)]
+    if options.plot is not None and options.plot not in named:
+        raise InputError(f"--plot {options.plot}: allowed: a file that ends in .{', .'.join(PICTURES)}")
+    if len(named) > 1:
+        raise InputError(f"--plot {named[0]} and -o {named[1]}: two pictures; allowed: one, and -o for the table")
+    if options.output in named:
+        options.output = None
+    for path in named:
+        outlet.check(path, "-o" if options.plot is None else "--plot")
+    return next(iter(named), None)
 
 
-def plotted(options, figure, suffix, path=None):
-    """Write a figure; where -o named it, the table behind it goes to standard output."""
+def _is_picture(path):
+    return str(path).rpartition(".")[2].lower() in PICTURES
+
+
+def plotted(figure, path):
+    """Write a figure as what its file's name says."""
     from .plot import drawn
 
-    write(drawn(figure, suffix), path or options.output)
-    if path is None:
-        options.output = None
+    write(drawn(figure, path.rpartition(".")[2].lower()), path)
 
 
 def sweep(options):
@@ -136,12 +150,17 @@ def sweep(options):
     from .questions.vary import parsed
     from .render.stream import answer
 
-    columns = None if options.columns is None else options.columns.split(",")
+    columns, path = None if options.columns is None else options.columns.split(","), pictured(options)
     chosen = {name: value for name, value in workload(options).items() if value is not False}
     fields = [changes(options, each) for each in options.model]
     asked = Sweep(options.model, options.hardware, columns, fields, pairs("--set-hardware", options.set_hardware),
                   parsed(options.vary), options.engine, options.scheduler, chosen)  # fmt: skip
-    return answer(asked, form(options, STREAMED), options.output, options.wide, given=columns is not None)
+    if path is not None:
+        from .plot.sweep import draw, needed
+
+        names, all_names = needed(asked, columns is not None)
+        plotted(draw(asked.of(all_names).held(), names, columns is not None, options.dark), path)
+    return answer(asked, form(options, STREAMED), options.output, options.wide, columns is not None, path is not None)
 
 
 def models(options):
@@ -195,11 +214,11 @@ def measured(options):
         raise InputError(f"--measured with {other}: allowed: --measured alone")
     from .questions.measured import measured as ask
 
-    data, suffix = ask(options.measured), picture(options.output)
-    if suffix:
+    data, path = ask(options.measured), pictured(options)
+    if path is not None:
         from .plot.measured import draw
 
-        plotted(options, draw(data, options.dark), suffix)
+        plotted(draw(data, options.dark), path)
     return rendered(options, data, "measured"), 1 if data["failed"] else 0
 
 
@@ -256,13 +275,13 @@ def formula(options):
 COMMANDS = {
     "report": (report, "model hardware workload"),
     "compare": (compare, "several variants why plot hardware workload"),
-    "roofline": (roofline, "several points hardware workload"),
-    "sweep": (sweep, "vary hardware workload"),
+    "roofline": (roofline, "several points plot hardware workload"),
+    "sweep": (sweep, "vary plot hardware workload"),
     "models": (models, "family where"),
     "hardware": (hardware, "where"),
     "formula": (formula, "formula conventions changes"),
     "show": (show, "model changes"),
-    "validate": (validate, "models published measured"),
+    "validate": (validate, "models published measured plot"),
     "inspect": (inspect, "checkpoint"),
     "schema": (schema, "named"),
 }

@@ -24,6 +24,11 @@ FIELDS = {
     "head_dim": ("size", "size of a head, H", None),
     "d_ff": ("size_rule", "width of the feed-forward after its gate, F; or a rule, see `rule`", 29),
     "vocab_size": ("size", "tokens in the vocabulary, V", 37),
+    "encoder": (
+        "table",
+        "fields in which the encoder of an encoder-decoder differs; one with vocab_size or d_model embeds by itself",
+        None,
+    ),
     "max_positions": ("size", "longest context that the model was made for; rows of a learned table", 31),
     "embedding_dim": ("size", "width of the embedding table where it is not d_model (OPT 350M)", 17),
     "token_types": ("size", "rows of a table of token types (BERT)", 2),
@@ -46,13 +51,23 @@ FIELDS = {
         "norms before each branch, after each sum, before and after each branch, or after each branch only",
         None,
     ),
+    "ffn_output_norm": ("bool", "a norm of the output of the feed-forward, where only it has one (A.X K1)", None),
     "norm": (
-        ("rmsnorm", "rmsnorm_plus_one", "layernorm", "layernorm_no_bias", "layernorm_plain", "layernorm_plus_one"),
-        "kind of every norm",
+        (
+            "rmsnorm",
+            "rmsnorm_plus_one",
+            "rmsnorm_plain",
+            "layernorm",
+            "layernorm_no_bias",
+            "layernorm_plain",
+            "layernorm_plus_one",
+        ),
+        "kind of every norm; plain: without weights",
         None,
     ),
     "norm_eps": ("positive", "epsilon of the norms", None),
     "embedding_norm": ("bool", "a norm right behind the embedding (BLOOM, BERT)", None),
+    "embedding_norm_first": ("bool", "it lies before positions are added (decoder of Blenderbot small)", None),
     "final_norm": ("bool", "a norm before the head", None),
     "ffn": (
         (
@@ -79,6 +94,7 @@ FIELDS = {
         None,
     ),
     "ffn_bias": ("bool", "biases in the feed-forward", None),
+    "ffn_sub_norm": ("bool", "a norm of what goes into the last matrix of the feed-forward (BitNet)", None),
     "ffn_scales": ("list", "factors on gate and output of a gated feed-forward (Falcon-H1)", None),
     "ffn_limit": ("positive", "what swiglu_clamped and swiglu_limited clamp at", None),
     "residual_scale": ("positive", "factor on each branch before it is added (Granite, MiniCPM)", None),
@@ -89,13 +105,24 @@ FIELDS = {
         "how positions enter",
         None,
     ),
-    "position_offset": ("count", "rows of a learned table before the first position (OPT: 2)", 2),
+    "position_offset": (
+        "count",
+        "rows of a learned table before the first position (OPT: 2), or its number in sinusoids",
+        2,
+    ),
+    "sinusoid_form": (
+        ("turns", "halves", "tensor2tensor"),
+        "sines and cosines in turns; all sines first (CTRL); the same with frequencies down to 1/10000 (XGLM)",
+        None,
+    ),
     "rope_base": ("positive", "base of the rotary frequencies", None),
     "rope_layout": (("half", "interleaved"), "rotary pairs: two halves of a head, or neighbours", None),
+    "rope_backward": ("bool", "queries and keys turn the other way round (nanochat)", None),
     "rotary_dim": ("size", "entries of a head that are turned, where not all are", 6),
     "rope_scaling": ("table", "rescaled rotary frequencies", None),
     "position_buckets": ("size", "buckets of a relative bias (T5)", 8),
     "position_max_distance": ("size", "distance from which on a relative bias, or relative vectors, stay the same", 11),
+    "own_position_bias": ("bool", "each layer has a table of relative biases of its own (UMT5)", None),
     "alibi_slopes": (("bloom", "mpt", "falcon"), "ALiBi slopes where the number of heads is no power of two", None),
     "alibi_bias_max": ("positive", "exponent of the last ALiBi slope (MPT)", None),
     # attention
@@ -121,12 +148,25 @@ FIELDS = {
     "sparse_stride": ("size", "its stride, or the size of its blocks", 4),
     "sparse_summary": ("size", "last keys of a block that all later blocks see, in the pattern fixed", 1),
     "attention_gate": ("bool", "the output of attention times sigmoid of a projection as wide (Qwen3-Next)", None),
+    "attention_gate_by_head": ("bool", "one such gate for each head", None),
+    "attention_gate_activation": (("sigmoid", "softplus"), "its activation, where not sigmoid", None),
+    "attention_gate_bias": (
+        ("none", "head"),
+        "a bias for each head or none, where not as attention_bias says",
+        None,
+    ),
     "attention_temperature": (
         "positive",
         "a: queries times 1 + a log(1 + floor((position + 1) / attention_temperature_floor))",
         None,
     ),
     "attention_temperature_floor": ("size", "positions between two steps of that growth", 4),
+    "attention_growth": (
+        ("log_next", "log", "power"),
+        "another such growth: with the position itself (Mistral), or (1 + (position + 1) / floor)**a (Beam)",
+        None,
+    ),
+    "attention_sub_norm": ("bool", "a norm of what goes into the output projection (BitNet)", None),
     "v_head_dim": ("size", "size of a value, where not that of a key", 11),
     "v_from_k": ("bool", "values are keys before these are normed and turned; no weight of their own (Gemma 4)", None),
     "v_norm": ("bool", "values are normed, without a weight (Gemma 3n)", None),
@@ -173,13 +213,15 @@ FIELDS = {
     "expert_bias": ("bool", "biases in the experts", None),
     "expert_input_scaled": ("bool", "router weights multiply what goes into an expert (Llama 4)", None),
     "expert_output_bias": ("bool", "a bias on the sum over experts (JetMoE)", None),
+    "experts_scale": ("positive", "factor on the sum of experts and shared expert (Cohere 2 MoE: 1/2)", None),
     "n_zero_experts": ("size", "further choices that are no experts: they give back what they get (LongCat)", 2),
     "n_shared_experts": ("size", "experts that every token uses: one feed-forward of so many times expert_d_ff", None),
     "shared_d_ff": ("size", "width of the shared expert, where not given by n_shared_experts", 13),
     "shared_gate": ("bool", "a sigmoid of one product with the input scales the shared expert (Qwen2-MoE)", None),
     "router": (
-        ("softmax", "topk_softmax", "sigmoid", "sqrtsoftplus", "sparsemixer"),
-        "scores: softmax over all experts, or over the chosen ones; sigmoid or sqrt(softplus) of each; SparseMixer-v2",
+        ("softmax", "topk_softmax", "sigmoid", "topk_sigmoid", "sqrtsoftplus", "sparsemixer"),
+        "scores: softmax over all experts, or over the chosen ones; sigmoid of each, or of the chosen ones; "
+        "sqrt(softplus) of each; SparseMixer-v2",
         None,
     ),
     "router_normalized": ("bool", "weights of the chosen experts divided by their sum", None),
@@ -250,6 +292,8 @@ FIELDS = {
     # embedding and head
     "tied": ("bool", "the output head is the input embedding", None),
     "head_bias": ("bool", "a bias on the logits", None),
+    "head_vocab": ("size", "tokens that the head knows, the first ones, where not all (Apertus 1.5)", 32),
+    "logits_bias": ("bool", "a bias on the logits that no training changes, a buffer (BART)", None),
     "head_transform": ("bool", "a dense layer, activation and norm before the head (BERT)", None),
     "embedding_scale": ("positive", "factor on the embeddings", None),
     "head_scale": ("positive", "factor on the hidden state before the head (T5: 1/sqrt(d_model))", None),
@@ -260,6 +304,12 @@ FIELDS = {
     "attention_dropout": ("number", "dropout on attention weights in training", None),
     "weight_decay": ("number", "weight decay of training", None),
 }
+
+
+def tables(fields):
+    """The fields of a model, and the tables of what differs from them: in kinds of layers, in an encoder."""
+    encoder = fields.get("encoder", {})
+    return [fields, *fields.get("kinds", {}).values(), encoder, *encoder.get("kinds", {}).values()]
 
 
 def rule(text):
@@ -292,7 +342,7 @@ def _digits(text):
 
 def resolved(fields, where):
     """The fields with a rule for d_ff replaced by the size that it gives, rounded up; of a symbol it is exact."""
-    d_model, kinds = fields.get("d_model"), fields.get("kinds")
+    d_model, kinds, encoder = fields.get("d_model"), fields.get("kinds"), fields.get("encoder")
 
     def done(table):
         text = table.get("d_ff")
@@ -311,4 +361,9 @@ def resolved(fields, where):
         return table | {"d_ff": exact_div(numerator * d_model, denominator)}
 
     found = done(fields)
-    return found if kinds is None else found | {"kinds": {name: done(each) for name, each in kinds.items()}}
+    if kinds is not None:
+        found = found | {"kinds": {name: done(each) for name, each in kinds.items()}}
+    if encoder is None:
+        return found
+    own = resolved({"d_model": d_model, **encoder}, f"{where}: encoder")
+    return found | {"encoder": {name: own[name] for name in encoder}}

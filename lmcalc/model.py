@@ -23,7 +23,7 @@ class Stack(Component):
 
     position_bias: a relative bias on attention scores that all layers share (T5). per_layer: embeddings of the layers'
     own; widen, narrow: from one residual stream to several and back (both Gemma 3n). memory: blocks that layers share
-    (Zamba2).
+    (Zamba2). norm_first: the embedding norm lies before the positions.
     """
 
     runs: tuple
@@ -36,12 +36,13 @@ class Stack(Component):
     narrow: Component = None
     memory: Component = None
     final_norm: Component = None
+    norm_first: bool = False
 
     def forward(self, ops, p, tokens, embed, source=None):
         """The last hidden state BTD of tokens BT; embed(tokens) looks them up, `source` is for cross attention."""
         x = embed(tokens)
         with ops.fused("embedding_sum"):
-            for name in ("positions", "token_types", "embedding_norm"):
+            for name in self.before:
                 if getattr(self, name) is not None:
                     x = getattr(p, name)(x)
         shared = {} if self.position_bias is None else {"bias": p.position_bias()}
@@ -56,9 +57,16 @@ class Stack(Component):
             x = p.narrow(x)
         return x if self.final_norm is None else p.final_norm(x)
 
+    @property
+    def before(self):
+        """What lies between the embedding and the layers, in order."""
+        names = ("positions", "token_types")
+        return ("embedding_norm", *names) if self.norm_first else (*names, "embedding_norm")
+
 
 class Model(Stack):
-    """A language model: a token embedding, a stack, a head, and for some an encoder before it.
+    """A language model: a token embedding, a stack, a head, and for some an encoder before it, which may have an
+    embedding of its own.
 
     name, source, family: where it is from. fields: the architecture as a card has it. notes: what a reader must know.
     mtp: (number, module) pairs of multi-token prediction, which have weights and no part in the forward pass.
@@ -73,6 +81,7 @@ class Model(Stack):
     embedding: Component
     head: Component
     encoder: Component = None
+    source_embedding: Component = None
     mtp: tuple = ()
     storage: object = None
 
@@ -82,11 +91,17 @@ class Model(Stack):
         An encoder reads the tokens `source`; where that is None, cross attention finds what it needs in the cache.
         An encoder-only model sends all positions through the head.
         """
-        memory = None if source is None else ops.encode(lambda: p.encoder(source, p.embedding))
+        embed = p.embedding if self.source_embedding is None else p.source_embedding
+        memory = None if source is None else ops.encode(lambda: p.encoder(source, embed))
         x = Stack.forward(self, ops, p, tokens, p.embedding, memory)
         if logits == "last" and not self.bidirectional:
             x = ops.last(x)
         return p.head(x, p.embedding.table if self.head.tied else None)
+
+    @property
+    def source_vocab(self):
+        """How many tokens the encoder of an encoder-decoder knows."""
+        return (self.source_embedding or self.embedding).vocab_size
 
     @property
     def bidirectional(self):
@@ -186,6 +201,22 @@ class Fields:
     def kind(self, name, changes):
         """The fields of a kind of layer: these, with changes."""
         return Fields({**self._fields, **changes}, f"{self._where}: kinds.{name}", self.of_layers, name, self._whole)
+
+    def side(self, changes):
+        """The fields of a stack with changes of its own, or these."""
+        return self if changes is None else Fields({**self._fields, **changes}, f"{self._where}: encoder")
+
+    def refuse_unread(self, names, what):
+        """Raise the error for fields of this stack, and of its kinds of layers, that nothing read."""
+        for kind, changes in (self._fields.get("kinds") or {}).items() if "kinds" in names else ():
+            for each in changes:
+                if each not in self.of_layers:
+                    given = f"kinds.{kind}.{each} = {changes[each]!r}"
+                    raise InputError(f"{self._where}: {given}: no layer of this model has such a field")
+        unread = sorted(set(names) - self.read - self.of_layers)
+        if unread:
+            given = ", ".join(f"{each} = {self._fields[each]!r}" for each in unread)
+            raise InputError(f"{self._where}: {given}: no part of this {what} has such a field")
 
     def __getitem__(self, name):
         self.read.add(name)
@@ -300,23 +331,28 @@ def build(fields, name="model", source="", family="", notes=(), where=None):
     reader.read |= {"max_positions", "dropout", "attention_dropout", "weight_decay"}  # known of any model
     from .components import embeddings
 
-    encoder = None
-    if kind == "encoder_decoder":
-        encoder = Stack(**_stack(reader, reader["n_encoder_layers"], causal=False))
+    encoder, own = (None, None) if kind != "encoder_decoder" else _encoder(reader, reader.get("encoder"))
     body = _stack(reader, reader["n_layers"], causal=kind != "encoder", crossed=encoder is not None)
     model = Model(name=name, source=source, family=family, fields=fields, notes=tuple(notes), encoder=encoder,
-                  embedding=embeddings.embedding(reader), head=embeddings.head(reader),
+                  embedding=embeddings.embedding(reader), head=embeddings.head(reader), source_embedding=own,
                   mtp=_mtp(reader, body["runs"]), **body)  # fmt: skip
-    for kind, changes in fields.get("kinds", {}).items():
-        for each in changes:
-            if each not in reader.of_layers:
-                given = f"kinds.{kind}.{each} = {changes[each]!r}"
-                raise InputError(f"{where}: {given}: no layer of this model has such a field")
-    unread = sorted(set(fields) - reader.read - reader.of_layers)
-    if unread:
-        given = ", ".join(f"{each} = {fields[each]!r}" for each in unread)
-        raise InputError(f"{where}: {given}: no part of this model has such a field")
+    reader.refuse_unread(fields, "model")
     return model
+
+
+def _encoder(reader, changes):
+    """(the encoder of an encoder-decoder, its own embedding or None). changes: fields in which it differs, or None."""
+    from .components import embeddings
+
+    side, own = reader.side(changes), None
+    encoder = Stack(**_stack(side, reader["n_encoder_layers"], causal=False))
+    if changes is not None:
+        if {"vocab_size", "d_model"} & set(changes):
+            own = embeddings.embedding(side)
+        side.refuse_unread(changes, "encoder")
+        reader.read |= side.read - set(changes)
+        reader.of_layers |= side.of_layers - set(changes)
+    return encoder, own
 
 
 def _stack(reader, count, causal=True, crossed=False):
@@ -345,6 +381,7 @@ def _stack(reader, count, causal=True, crossed=False):
         parts["memory"] = shared_blocks(reader)
     if reader.get("embedding_norm", False):
         parts["embedding_norm"] = components.norm(reader, width)
+        parts["norm_first"] = reader.get("embedding_norm_first", False)
     if reader.get("final_norm", reader.get("norm_placement", "pre") != "post"):
         parts["final_norm"] = components.norm(reader, width)
     return {"runs": stacked(reader, count, lambda fields: _block(fields, causal, crossed)), **parts}
@@ -388,10 +425,10 @@ def _block(reader, causal, crossed):
 
 
 def _feed_forward(reader):
-    """Plain, RWKV's, or a mixture of experts in layers that have some."""
+    """Plain, of a form of its own, or a mixture of experts in layers that have some."""
     experts = reader.get("n_experts", 0)
-    if reader.get("ffn") == "channel_mix":
-        from .components.rwkv import channel_mix as make
+    if reader.get("ffn") in components.FFNS:
+        make = components.load(components.FFNS[reader["ffn"]])
     elif isinstance(experts, int) and experts == 0:
         from .components.feed_forward import feed_forward as make
     elif reader.get("experts_beside_ffn", False):

@@ -66,14 +66,17 @@ def _why(command):
     )
 
 
+PLOTS = {
+    "compare": "parameters by part, cache and FLOPs against context",
+    "roofline": "the roofs and the points under them",
+    "sweep": "the --columns: lines against one axis, or heat maps over two long ones",
+    "validate": "the bounds of --measured over what was measured",
+}
+
+
 def _plot(command):
-    command.add_argument(
-        "--plot", metavar="FILE", help="draw parameters by part, cache and FLOPs against context (.png .svg .pdf)"
-    )
-    _dark(command)
-
-
-def _dark(command):
+    what = PLOTS[command.prog.split()[-1]]
+    command.add_argument("--plot", metavar="FILE", help=f"draw {what} (.png .svg .pdf; -o takes such a FILE too)")
     command.add_argument("--dark", action="store_true", help="a plot for dark pages")
 
 
@@ -81,7 +84,6 @@ def _points(command):
     command.add_argument(
         "--points", choices=("phase", "kernel"), default="phase", help="a point a phase (default), or a kernel"
     )
-    _dark(command)
     command.add_argument(
         "--interactive",
         action="store_true",
@@ -96,7 +98,6 @@ def _measured(command):
         nargs="+",
         help="measured kernels (.csv) against their bounds; -o FILE.png draws them",
     )
-    _dark(command)
 
 
 def _variants(command):

@@ -44,14 +44,14 @@ class Reference:
         """
         model = self.model
         self._accept(cache, encoder_input_ids)
-        tokens, source = self._tokens("input_ids", input_ids), None
+        tokens, source = self._tokens("input_ids", input_ids, model.fields["vocab_size"]), None
         (batch, new), before = tokens.shape, cache or Cache(model, {}, 0, len(tokens))
         self._same("the cache", before.batch, batch)
         options = {"phase": "decode" if cache is not None and new == 1 else "prefill"}
         if model.encoder is not None:
             options |= {"source": before.source, "encoded": cache is not None}
         if encoder_input_ids is not None:
-            source = self._tokens("encoder_input_ids", encoder_input_ids)
+            source = self._tokens("encoder_input_ids", encoder_input_ids, model.source_vocab)
             self._same("encoder_input_ids", len(source), batch)
             options["source"] = source.shape[1]
         total, longest = before.past + new, model.fields.get("max_positions")
@@ -82,10 +82,10 @@ class Reference:
         if given != batch:
             raise InputError(f"input_ids has {batch} sequences, {what} {given}; allowed: the same")
 
-    def _tokens(self, name, ids):
+    def _tokens(self, name, ids, vocab_size):
         """Token ids as an array of ints, if they are some."""
         try:
-            ids, vocab_size = numpy.asarray(ids), self.model.fields["vocab_size"]
+            ids = numpy.asarray(ids)
         except ValueError:
             raise InputError(
                 f"{name} has rows of different lengths; allowed: sequences as long as each other"

@@ -25,6 +25,15 @@ def counted(text):
     return int(digits) * factor
 
 
+def short(count):
+    """An integer in few characters, as `counted` reads it.
+
+    >>> short(131072), short(1500)
+    ('128k', '1,500')
+    """
+    return f"{count // 1024:,}k" if count and count % 1024 == 0 else f"{count:,}"
+
+
 def number(text):
     """The value of a word: int, float, bool, or the word itself."""
     if text in ("true", "false"):

@@ -222,6 +222,22 @@ SWITCH = {
     "num_sparse_decoder_layers": 1,
 }
 
+TINY_EXPERTS = {
+    **{k: v for k, v in TINY.items() if k != "intermediate_size"},
+    **{k: v for k, v in ROUTED_EXPERTS.items() if k not in ("intermediate_size", "first_k_dense_replace")},
+}
+COHERE2_MOE = {
+    **TINY_TYPED,
+    "rope_theta": 100.0,
+    "head_dim": 8,
+    "num_hidden_layers": 3,
+    "intermediate_size": 10,
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "logit_scale": 0.25,
+    "sliding_window": 4,
+}
+
 # name: (model_type, fields of its config)
 MODELS = {
     "gpt2": ("gpt2", {**GPT2, "n_inner": 40}),
@@ -631,6 +647,130 @@ MODELS = {
             "tie_word_embeddings": False,
         },
     ),
+    "granitemoe_swa": (
+        "granitemoe_swa",
+        {
+            **TINY,
+            **LOCAL_EXPERTS,
+            **GRANITE_SCALES,
+            "num_hidden_layers": 3,
+            "shared_intermediate_size": 12,
+            "sliding_window": 4,
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+            "layer_rope_theta": [0, 50.0, 100.0],
+            "attention_bias": True,
+        },
+    ),
+    "aria_text": (
+        "aria_text",
+        {
+            **TINY,
+            "intermediate_size": 10,
+            "moe_num_experts": 5,
+            "moe_topk": 2,
+            "moe_num_shared_experts": 2,
+            "attention_bias": True,
+            "mlp_bias": True,
+        },
+    ),
+    "cohere2_moe": (
+        "cohere2_moe",
+        {
+            **COHERE2_MOE,
+            "num_shared_experts": 2,
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+            "mlp_layer_types": ["dense", "sparse", "sparse"],
+            "prefix_dense_intermediate_size": 20,
+            "attention_bias": True,
+        },
+    ),
+    "cohere2_moe-sigmoid": (
+        "cohere2_moe",
+        {
+            **COHERE2_MOE,
+            "expert_selection_fn": "sigmoid",
+            "num_shared_experts": 1,
+            "shared_expert_combination_strategy": "sum",
+            "rms_norm_eps": 1e-6,
+            "sliding_window_pattern": 2,
+        },
+    ),
+    "solar_open": (
+        "solar_open",
+        {**TINY_EXPERTS, "n_routed_experts": 6, "n_group": 3, "topk_group": 2, "head_dim": 8, "attention_bias": True},
+    ),
+    "exaone_moe": (
+        "exaone_moe",
+        {
+            **TINY,
+            **{k: v for k, v in ROUTED_EXPERTS.items() if not k.startswith("n_")},
+            "num_experts": 6,
+            "num_shared_experts": 2,
+            "n_group": 3,
+            "topk_group": 2,
+            "num_hidden_layers": 3,
+            "sliding_window": 4,
+            "sliding_window_pattern": 2,
+        },
+    ),
+    "afmoe": (
+        "afmoe",
+        {
+            **TINY,
+            **EXPERTS,
+            "head_dim": 8,
+            "num_hidden_layers": 3,
+            "num_dense_layers": 1,
+            "num_shared_experts": 2,
+            "route_scale": 1.5,
+            "global_attn_every_n_layers": 2,
+            "sliding_window": 4,
+            "mup_enabled": True,
+            "attention_bias": True,
+        },
+    ),
+    "hy_v3": (
+        "hy_v3",
+        {
+            **TINY,
+            **EXPERTS,
+            "head_dim": 8,
+            "num_shared_experts": 2,
+            "router_scaling_factor": 1.5,
+            "attention_bias": True,
+            "mlp_bias": True,
+        },
+    ),
+    "sarvam_moe": (
+        "sarvam_moe",
+        {**TINY, **ROUTED_EXPERTS, "head_dim": 8, "n_routed_experts": 6, "n_group": 3, "topk_group": 2},
+    ),
+    "flint": (
+        "flint",
+        {
+            **TINY,
+            **EXPERTS,
+            "head_dim": 8,
+            "num_hidden_layers": 4,
+            "mlp_only_layers": [0],
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+            "sliding_window": 4,
+            "shared_expert_intermediate_size": 11,
+            "attention_bias": True,
+        },
+    ),
+    "kolibri1": (
+        "kolibri1",
+        {
+            **TINY_EXPERTS,
+            "head_dim": 8,
+            "num_experts": 5,
+            "layer_types": ["full_attention", "sliding_attention"],
+            "sliding_window": 4,
+            "shared_expert_intermediate_size": 11,
+            "norm_topk_prob": True,
+        },
+    ),
     "minimax_m2": ("minimax_m2", {**TINY, **HALF_ROPE, **LOCAL_EXPERTS, "head_dim": 8}),
     "switch_transformers": ("switch_transformers", {**SWITCH}),
     "switch_transformers-capacity": ("switch_transformers", {**SWITCH, "expert_capacity": 3}),
@@ -689,6 +829,29 @@ MODELS = {
             "indexer_types": ["full", "shared", "full"],
         },
     ),
+    "glm4_moe_lite": (
+        "glm4_moe_lite",
+        {**TINY, **LATENT, **ROUTED_EXPERTS, **rope("yarn", **YARN, mscale=1.0, mscale_all_dim=1.0), "attention_bias": True},
+    ),
+    "sarvam_mla": ("sarvam_mla", {**TINY, **LATENT, **ROUTED_EXPERTS, "q_lora_rank": None}),
+    "axk1": (
+        "axk1",
+        {**TINY, **LATENT, **ROUTED_EXPERTS, "n_routed_experts": 6, "n_group": 3, "topk_group": 2},
+    ),
+    "mistral4": (
+        "mistral4",
+        {
+            **TINY,
+            **LATENT,
+            **ROUTED_EXPERTS,
+            **rope("yarn", **{**YARN, "original_max_position_embeddings": 3}, mscale=1.0, mscale_all_dim=1.0,
+                   llama_4_scaling_beta=0.4),
+            "n_routed_experts": 6,
+            "n_group": 3,
+            "topk_group": 2,
+        },
+    ),
+    "youtu": ("youtu", {**TINY, **LATENT}),
     "minicpm3": ("minicpm3", {**TINY, **LATENT, "scale_emb": 3, "scale_depth": 1.2, "dim_model_base": 8}),
     "longcat_flash": (
         "longcat_flash",
@@ -989,6 +1152,13 @@ WORKLOADS = {
     "granitemoehybrid": {"prompt": 10},
     "granitemoehybrid-dense": {"prompt": 10},
     "minimax": {"prompt": 10},
+    "granitemoe_swa": {"prompt": 10},
+    "cohere2_moe": {"prompt": 10},
+    "cohere2_moe-sigmoid": {"prompt": 10},
+    "exaone_moe": {"prompt": 10},
+    "afmoe": {"prompt": 10},
+    "flint": {"prompt": 10},
+    "kolibri1": {"prompt": 10},
     # the class restarts its positions at every call
     "bamba": {"prompt": 10, "positions": True},
     # the class mixes the rows of a batch in cached steps of one token

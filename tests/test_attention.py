@@ -201,7 +201,8 @@ def softmax(scores):
     return e / e.sum(-1, keepdims=True)
 
 
-def by_hand(component, x, w, allowed, normed=lambda name, each: each, capped=lambda scores: scores, sink=None):
+def by_hand(component, x, w, allowed, normed=lambda name, each: each, capped=lambda scores: scores, sink=None,
+            after=lambda mixed: mixed):  # fmt: skip
     """Attention head by head, token by token; `allowed(i, j)` says whether query i sees key j."""
     heads = component.kv_heads * component.group
     q = normed("q", numpy.einsum("btd,dkrh->btkrh", x, w["q"]) + w.get("q_bias", 0))
@@ -215,7 +216,7 @@ def by_hand(component, x, w, allowed, normed=lambda name, each: each, capped=lam
         if sink is not None:
             scores = numpy.append(scores, sink[kv, r])
         out[b, i, n] = softmax(scores)[: len(seen)] @ v[b, seen, kv]
-    return out.reshape(*x.shape[:2], -1) @ w["out"].reshape(-1, x.shape[2]) + w.get("out_bias", 0)
+    return after(out.reshape(*x.shape[:2], -1)) @ w["out"].reshape(-1, x.shape[2]) + w.get("out_bias", 0)
 
 
 def before(i, j):
@@ -286,6 +287,19 @@ def test_norms_of_queries_and_keys(how, axes):
 
     out, _, w = run(component, x)
     numpy.testing.assert_allclose(out, by_hand(component, x, w, before, normed), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["rmsnorm", "layernorm"])
+def test_a_norm_of_all_heads_before_the_output(kind):
+    component, x = made(attention_sub_norm=True, norm_eps=1e-3, norm=kind), values()
+    out, _, w = run(component, x)
+
+    def normed(mixed):
+        mixed = mixed - (mixed.mean(-1, keepdims=True) if kind == "layernorm" else 0)
+        mixed = mixed / numpy.sqrt((mixed**2).mean(-1, keepdims=True) + 1e-3) * w["sub_norm/weight"].reshape(-1)
+        return mixed + (w["sub_norm/bias"].reshape(-1) if kind == "layernorm" else 0)
+
+    numpy.testing.assert_allclose(out, by_hand(component, x, w, before, after=normed), rtol=1e-12, atol=1e-12)
 
 
 def test_l2_norm_comes_after_the_turn_others_before():

@@ -23,6 +23,7 @@ VARIANTS = {
     "tied, bias": {"tied": True, "head_bias": True},
     "scaled": {"embedding_scale": 4.0, "logit_scale": 0.5, "head_scale": 0.25},
     "soft cap": {"logit_softcap": 3.0},
+    "some tokens": {"head_vocab": 32, "head_bias": True},
     "factorised": {"embedding_dim": 17},
     "factorised, tied": {"embedding_dim": 17, "tied": True, "embedding_scale": 4.0},
     "token types": {"token_types": 2},
@@ -46,7 +47,7 @@ def layer_norm(x, gain, bias):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_head_values(name):
     given = {**BASE, **VARIANTS[name]}
-    made, width = head(Fields(given, "test")), given.get("embedding_dim", 23)
+    made, width, known = head(Fields(given, "test")), given.get("embedding_dim", 23), given.get("head_vocab", 37)
     table, x = weight("table", 37, width), X
     if "head_transform" in given:
         x = x @ weight("it/transform/weight", 23, 23) + weight("it/transform/bias", 23)
@@ -59,9 +60,9 @@ def test_head_values(name):
     if width != 23:
         x = x @ weight("it/project_out/weight", 23, width)
     x = x * given.get("head_scale", 1)
-    expected = x @ (table.T if given.get("tied") else weight("it/weight", width, 37))
+    expected = x @ (table.T if given.get("tied") else weight("it/weight", width, known))
     if given.get("head_bias"):
-        expected = expected + weight("it/bias", 37)
+        expected = expected + weight("it/bias", known)
     expected = expected * given.get("logit_scale", 1)
     if "logit_softcap" in given:
         expected = given["logit_softcap"] * numpy.tanh(expected / given["logit_softcap"])
@@ -113,6 +114,7 @@ def test_parameters():
     assert of["untied"]["lm_head"] == of["untied"]["token_embedding"] == 37 * 23
     assert of["tied"].get("lm_head", 0) == 0
     assert of["bias"]["lm_head"] == 37 * 23 + 37 and of["tied, bias"]["lm_head"] == 37
+    assert (of["some tokens"]["lm_head"], of["some tokens"]["token_embedding"]) == (32 * 23 + 32, 37 * 23)
     assert of["factorised"]["embedding_projection"] == 2 * 17 * 23
     assert of["factorised"]["lm_head"] == of["factorised"]["token_embedding"] == 37 * 17
     assert of["token types"]["token_type_embedding"] == 2 * 23
@@ -140,6 +142,7 @@ def test_refusals():
     for changes, message in [
         ({"head_transform": True}, "head_transform = True; allowed: false, since ffn = 'swiglu'"),
         ({"embedding_dim": 23}, "embedding_dim = 23; allowed: a width other than d_model"),
+        ({"head_vocab": 30, "tied": True}, "head_vocab = 30; allowed: none with tied = true"),
     ]:
         with pytest.raises(lmcalc.InputError, match=message):
             built(**changes)

@@ -10,7 +10,7 @@ import pytest
 
 import lmcalc
 from lmcalc.huggingface import _defaults, translate
-from lmcalc.huggingface.families import FAMILIES
+from lmcalc.huggingface.families import FAMILIES, OUTSIDE
 from lmcalc.huggingface.names import NAMES
 from lmcalc.huggingface.tensors import places
 from lmcalc.lenses.params import buffers, params
@@ -88,7 +88,9 @@ MORE = {"longcat_flash": 28 * 256 * 2 * 2048 * 6144}  # gate and up of the exper
 
 
 def test_every_family_is_in_every_table():
-    assert set(_defaults()) == set(FAMILIES) == set(NAMES) == set(PARAMETERS)
+    """Those of transformers in each; those outside it have no defaults there, and names where these are known."""
+    assert set(_defaults()) == set(FAMILIES) == set(PARAMETERS)
+    assert set(FAMILIES) <= set(NAMES) <= {*FAMILIES, *OUTSIDE} and not set(FAMILIES) & set(OUTSIDE)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -18,6 +18,7 @@ STANDARD = CENTRED / numpy.sqrt((CENTRED**2).mean(-1, keepdims=True) + EPS)
 EXPECTED = {
     "rmsnorm": RMS * GAIN,
     "rmsnorm_plus_one": RMS * (1 + GAIN),
+    "rmsnorm_plain": RMS,
     "layernorm": STANDARD * GAIN + BIAS,
     "layernorm_no_bias": STANDARD * GAIN,
     "layernorm_plain": STANDARD,
@@ -39,8 +40,8 @@ def test_every_norm_is_sound(kind):
 def test_parameters():
     of = {kind: params(built(norm=kind)).get("norms", 0) for kind in FIELDS["norm"][0]}
     norms = (2 * 3 + 1) * 23
-    assert of == {"rmsnorm": norms, "rmsnorm_plus_one": norms, "layernorm": 2 * norms, "layernorm_no_bias": norms,
-                  "layernorm_plain": 0, "layernorm_plus_one": 2 * norms}  # fmt: skip
+    assert of == {"rmsnorm": norms, "rmsnorm_plus_one": norms, "rmsnorm_plain": 0, "layernorm": 2 * norms,
+                  "layernorm_no_bias": norms, "layernorm_plain": 0, "layernorm_plus_one": 2 * norms}  # fmt: skip
 
 
 def test_a_norm_less_or_more():
@@ -48,6 +49,12 @@ def test_a_norm_less_or_more():
     assert params(built(embedding_norm=True))["norms"] == (2 * 3 + 2) * 23
     assert params(built(norm_placement="post"))["norms"] == 2 * 3 * 23  # no final norm where each layer ends with one
     assert params(built(norm_placement="post", final_norm=True))["norms"] == (2 * 3 + 1) * 23
+
+
+def test_a_sub_norm_in_each_branch():
+    """As wide as what goes into the last matrix of a branch: 15 heads of 14 in attention, d_ff = 29."""
+    with_them = params(built(attention_sub_norm=True, ffn_sub_norm=True))
+    assert with_them["norms"] - params(built())["norms"] == 3 * (15 * 14 + 29)
 
 
 def difference(costly, cheap, tokens=10):

@@ -35,12 +35,15 @@ XL, ALIBI = {"positions": "relative_xl"}, {"positions": "alibi"}
 CASES = {
     "none": {"positions": "none"},
     "sinusoidal": {"positions": "sinusoidal"},
+    "sinusoidal, sines first": {"positions": "sinusoidal", "sinusoid_form": "halves"},
+    "sinusoidal of tensor2tensor": {"positions": "sinusoidal", "sinusoid_form": "tensor2tensor", "position_offset": 2},
     "learned": {"positions": "learned", "max_positions": 40},
     "learned with offset": {"positions": "learned", "max_positions": 40, "position_offset": 2},
     "rotary": {},
     "interleaved": {"rope_layout": "interleaved"},
     "partial": {"rotary_dim": 4},
     "partial, interleaved": {"rotary_dim": 4, "rope_layout": "interleaved"},
+    "backward": {"rope_backward": True},
     "linear": {"rope_scaling": {"kind": "linear", "factor": 2.5}},
     "dynamic": {"rope_scaling": {"kind": "dynamic", "factor": 2}, "max_positions": 64},
     "llama3": {"rope_scaling": LLAMA3},
@@ -123,6 +126,14 @@ def test_rotary_is_a_rotation_by_the_position(interleaved):
             expected = pair * numpy.exp(1j * angle)
             numpy.testing.assert_allclose(out[:, t, :, a] + 1j * out[:, t, :, b], expected, rtol=1e-12)
     assert (out[..., 6:] == x[..., 6:]).all()
+
+
+def test_backward_rotary_undoes_the_turn():
+    x = numpy.random.default_rng(0).standard_normal((2, 5, 3, 10))
+    again = turned(Rotary(6, 100.0, backward=True), turned(Rotary(6, 100.0), x, past=4), past=4)
+    numpy.testing.assert_allclose(again, x, rtol=1e-12)
+    made = [rotary(Fields({"rope_backward": each}, "test"), 10).backward for each in (True, False)]
+    assert made == [True, False]
 
 
 def test_rotary_scores_depend_on_distances_only():
@@ -281,6 +292,24 @@ def test_sinusoids():
             angle = pos / 10000 ** (2 * i / 8)
             numpy.testing.assert_allclose(table[pos, 2 * i : 2 * i + 2], [math.sin(angle), math.cos(angle)], atol=1e-15)
     assert sinusoids(numpy, numpy.arange(5), 7).shape == (5, 7)
+
+
+@pytest.mark.parametrize("width", [8, 9])
+def test_sinusoids_of_other_forms(width):
+    """Sines before cosines; frequencies 10000**(-i / (d // 2 - 1)) in tensor2tensor's get_timing_signal_1d."""
+    positions = numpy.arange(50)
+    turns, halves, other = (sinusoids(numpy, positions, width, form) for form in ("turns", "halves", "tensor2tensor"))
+    assert (halves == numpy.hstack([turns[:, ::2], turns[:, 1::2]])).all() and other.shape == (50, width)
+    for i in range(4):
+        angles = positions / 10000 ** (i / 3)
+        numpy.testing.assert_allclose(other[:, i], numpy.sin(angles), atol=1e-15)
+        numpy.testing.assert_allclose(other[:, 4 + i], numpy.cos(angles), atol=1e-15)
+    assert width == 8 or not other[:, 8].any()
+
+
+def test_sinusoids_may_start_at_another_number():
+    out = call(SinusoidalPositions("tensor2tensor", 2), numbers(5, past=3), zeros("BTD", 2, 5, 8))
+    assert (out.data == sinusoids(numpy, numpy.arange(5, 10), 8, "tensor2tensor")).all()
 
 
 def test_sinusoids_cost_one_addition_an_element():

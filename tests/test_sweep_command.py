@@ -436,7 +436,7 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "said"), BAD)
 def test_bad_input_is_one_message_status_2_and_no_file(arguments, said, capsys, tmp_path):
-    status, out, err = run(capsys, "gpt2", *arguments, "-o", tmp_path / "out.x")
+    status, out, err = run(capsys, "gpt2", *arguments, "-o", tmp_path / "out")
     assert (status, out) == (2, "") and err.startswith("lmcalc: ") and err.count("\n") == 1
     assert said in err
     assert list(tmp_path.iterdir()) == []

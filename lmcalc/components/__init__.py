@@ -6,9 +6,10 @@ Components are loaded when a model needs them: `make("norm", fields, ...)`.
 from importlib import import_module
 
 # what a card calls it: (file, class or function)
-NORMS = {
+NORMS = {  # called with the width, epsilon and axes
     "rmsnorm": ("norms", "RMSNorm"),
     "rmsnorm_plus_one": ("norms", "RMSNormPlusOne"),
+    "rmsnorm_plain": ("norms", "RMSNormPlain"),
     "layernorm": ("norms", "LayerNorm"),
     "layernorm_no_bias": ("norms", "LayerNormNoBias"),
     "layernorm_plain": ("norms", "LayerNormPlain"),
@@ -26,7 +27,10 @@ MIXERS = {  # what mixes the tokens of a layer; called with the fields and wheth
     "rg_lru": ("rg_lru", "rg_lru"),
     "short_conv": ("short_conv", "short_conv"),
 }
-BLOCKS = {
+FFNS = {  # feed-forwards of another form than those of feed_forward.KINDS; called with the fields
+    "channel_mix": ("rwkv", "channel_mix"),
+}
+BLOCKS = {  # called with the fields and the branches of a layer
     "serial": ("blocks", "serial"),
     "parallel": ("blocks", "parallel"),
     "parallel_two_norms": ("blocks", "parallel"),
@@ -46,7 +50,9 @@ ATTENTIONS = {
 
 
 def load(entry):
-    """The class or function of a table entry."""
+    """The class or function of a table entry; one from outside the package (see questions/own.py) is its own entry."""
+    if callable(entry):
+        return entry
     file, name = entry
     return getattr(import_module("." + file, __name__), name)
 

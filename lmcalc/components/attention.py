@@ -14,8 +14,9 @@ class Attention(Component):
     1/sqrt(H). sinks: a logit a head that only the softmax sees. window: keys that a query may attend to, itself
     included (Beltagy et al. 2020), or a pattern of patterns.py, None for all. causal: False in an encoder, which sees
     both sides and keeps no cache. values: how they differ from keys, see `Values`. gated: the output times
-    sigmoid(x gate) (Qwen3-Next). temperature: (a, floor), queries times 1 + a log(1 + floor((position + 1) / floor))
-    (Llama 4). leaves: the name under which later layers find these keys and values (see shared_kv.py).
+    sigmoid(x gate) (Qwen3-Next), or another gate_activation; gate_by_head: one for each head. gate_bias: None for as
+    bias says, "none", or "head" for one a head. temperature: see `tempered`. leaves: the name under which later layers
+    find these keys and values (see shared_kv.py). sub_norm: of what goes into `out` (Wang et al. 2022, Magneto: Sub-LN).
     """
 
     d_model: int
@@ -38,6 +39,10 @@ class Attention(Component):
     gated: bool = False
     temperature: tuple = None
     leaves: str = None
+    gate_by_head: bool = False
+    gate_activation: str = "sigmoid"
+    gate_bias: str = None
+    sub_norm: Component = None
 
     part, contraction_part = "attention", ("attention_proj", "attention_scores")
 
@@ -45,9 +50,12 @@ class Attention(Component):
         u = self.value_axis
         found = {"q": "D->KRH", "k": "D->KH", "v": f"D->K{u}", "out": f"KR{u}->D"}
         if self.gated:
-            found["gate"] = f"D->KR{u}"
+            found["gate"] = f"D->{self.gate_axes}"
         if self.bias in ("qkv", "all"):
-            found |= {f"{name}_bias": found[name][3:] for name in ("q", "k", "v", "gate") if name in found}
+            names = ("q", "k", "v", "gate") if self.gate_bias is None else ("q", "k", "v")
+            found |= {f"{name}_bias": found[name][3:] for name in names if name in found}
+        if self.gated and self.gate_bias == "head":
+            found["gate_bias"] = "KR"
         if self.bias in ("out", "all"):
             found |= {"out_bias": "D"}
         if self.values is not None and self.values.of_keys:
@@ -58,6 +66,11 @@ class Attention(Component):
     def value_axis(self):
         """The axis of a value: H, or U where it has another size than a key."""
         return "H" if self.values is None or self.values.size is None else "U"
+
+    @property
+    def gate_axes(self):
+        """The axes of the gate of a token."""
+        return "KR" if self.gate_by_head else f"KR{self.value_axis}"
 
     def axes(self):
         found = {"D": self.d_model, "K": self.kv_heads, "R": self.group, "H": self.head_dim}
@@ -74,7 +87,7 @@ class Attention(Component):
             mixed = self.mix(ops, p, q, k, v, ops.causal(self.window) if self.causal else None, bias)
         if self.gated:
             with ops.fused("gate"):
-                mixed = ops.multiply(mixed, ops.apply("sigmoid", gate))
+                mixed = ops.multiply(mixed, ops.apply(self.gate_activation, gate))
         return self.out(ops, p, mixed)
 
     def project(self, ops, p, x):
@@ -88,9 +101,9 @@ class Attention(Component):
             return q, k, ops.linear(f"BTD,DK{u}->BTK{u}", x, p.v, p.get("v_bias"))
 
     def gate(self, ops, p, x):
-        """What the output is multiplied with, before its sigmoid."""
+        """What the output is multiplied with, before its activation."""
         with ops.projections(x):
-            return ops.linear(f"BTD,DKR{self.value_axis}->BTKR{self.value_axis}", x, p.gate, p.get("gate_bias"))
+            return ops.linear(f"BTD,D{self.gate_axes}->BT{self.gate_axes}", x, p.gate, p.get("gate_bias"))
 
     def place(self, ops, p, q, k, v):
         """Queries, keys and values clipped, normed and turned to their positions."""
@@ -98,7 +111,7 @@ class Attention(Component):
             v = ops.apply("clip", v, by=self.clip)
         if self.values is not None:
             v = p.values(v)
-        return self.tempered(ops, self.placed(ops, p, q, "q_norm")), self.placed(ops, p, k, "k_norm"), v
+        return tempered(ops, self.placed(ops, p, q, "q_norm"), self.temperature), self.placed(ops, p, k, "k_norm"), v
 
     def placed(self, ops, p, x, norm):
         """Queries or keys normed, clipped and turned."""
@@ -111,16 +124,6 @@ class Attention(Component):
             x = p.rotary(x)
         return getattr(p, norm)(x) if normed and self.norm_last else x
 
-    def tempered(self, ops, q):
-        """Queries that grow with their position, so that scores over long contexts stay sharp."""
-        if self.temperature is None:
-            return q
-        growth, (by, floor) = None, self.temperature
-        if ops.data is not None:
-            np, (query, _) = ops.data.np, ops.data.positions(ops)
-            growth = (1 + by * np.log1p(np.floor((query + 1) / floor)))[..., None, None]
-        return ops.apply("scale", q, by=growth)
-
     def remember(self, ops, k, v):
         """All keys and values that queries may attend to (BS...): the cache; in an encoder the new ones themselves."""
         if not self.causal:
@@ -132,6 +135,8 @@ class Attention(Component):
 
     def out(self, ops, p, mixed):
         """Back to the residual stream."""
+        if self.sub_norm is not None:
+            mixed = p.sub_norm(mixed)
         return ops.linear(f"BTKR{self.value_axis},KR{self.value_axis}D->BTD", mixed, p.out, p.get("out_bias"))
 
     def mix(self, ops, p, q, k, v, mask, bias=None, keys="S"):
@@ -151,6 +156,25 @@ class Attention(Component):
         weights = ops.softmax(scores, keys, p.get("sink"))
         u = self.value_axis
         return ops.einsum(f"BKRT{keys},B{keys}K{u}->BTKR{u}", weights, v, name="mixed")
+
+
+GROWTHS = {  # attention_growth on a card: how much queries grow, n is their position
+    "log_next": lambda np, n, a, floor: 1 + a * np.log1p(np.floor((n + 1) / floor)),  # Llama 4
+    "log": lambda np, n, a, floor: 1 + a * np.log1p(np.floor(n / floor)),  # Mistral Large 3
+    "power": lambda np, n, a, floor: (1 + (n + 1) / floor) ** a,  # Beam
+}
+
+
+def tempered(ops, q, temperature):
+    """Queries that grow with their position, so that scores over long contexts stay sharp. temperature: None, or
+    (a, floor, how): a key of GROWTHS, and its numbers."""
+    if temperature is None:
+        return q
+    growth, (by, floor, how) = None, temperature
+    if ops.data is not None:
+        query, _ = ops.data.positions(ops)
+        growth = GROWTHS[how](ops.data.np, query, by, floor).reshape(-1, *[1] * (len(q.axes) - 2))
+    return ops.apply("scale", q, by=growth)
 
 
 class Values(Component):
@@ -199,7 +223,8 @@ def softmax_attention(fields, causal=True, kind=Attention, **more):
         fields["d_model"], kv_heads, group, head_dim, fields.get("attention_bias", "none"), rotary, relative,
         *qk_norm(fields, kv_heads, group, head_dim), fields.get("qkv_clip"), fields.get("score_scale"),
         fields.get("attention_softcap"), fields.get("attention_sinks", False), window, causal, values(fields),
-        fields.get("attention_gate", False), temperature(fields), leaves(fields), **more,
+        fields.get("attention_gate", False), temperature(fields), leaves(fields), *gate(fields),
+        sub_norm(fields, kv_heads, group, head_dim), **more,
     )  # fmt: skip
 
 
@@ -212,14 +237,38 @@ def values(fields):
     return None if found == Values() else found
 
 
+def sub_norm(fields, kv_heads, group, head_dim):
+    """The norm before the output projection on a card, or None."""
+    if not fields.get("attention_sub_norm", False):
+        return None
+    size = fields.get("v_head_dim")
+    axes, width = ("KRH", head_dim) if size is None else ("KRU", size)
+    kind = load(NORMS[fields.get("norm", "rmsnorm")])
+    return kind((kv_heads, group, width), fields.get("norm_eps", 1e-5), axes, 3)
+
+
 def temperature(fields):
-    """(growth of queries, positions between two steps) on a card, or None."""
+    """How queries grow on a card, see `tempered`, or None."""
+    how = fields.get("attention_growth")
     by, floor = fields.get("attention_temperature"), fields.get("attention_temperature_floor")
     if (by is None) != (floor is None):
         given = "attention_temperature" if floor is None else "attention_temperature_floor"
         other = "attention_temperature_floor" if floor is None else "attention_temperature"
         fields.refuse(given, by if floor is None else floor, f"only together with {other}")
-    return None if by is None else (by, floor)
+    if by is None and how is not None:
+        fields.refuse("attention_growth", how, "none without attention_temperature")
+    return None if by is None else (by, floor, how or "log_next")
+
+
+def gate(fields):
+    """(whether there is one gate a head, its activation, its bias) on a card."""
+    names = ("attention_gate_by_head", "attention_gate_activation", "attention_gate_bias")
+    by_head, activation, bias = (fields.get(name) for name in names)
+    if not fields.get("attention_gate", False):
+        for name, given in zip(names, (by_head, activation, bias)):
+            if given:
+                fields.refuse(name, given, "none without attention_gate")
+    return by_head or False, activation or "sigmoid", bias
 
 
 def leaves(fields):

@@ -88,6 +88,10 @@ def serial(fields, branches):
     for name in branches:
         kinds = {f"{name}_norm": before, f"{name}_output_norm": output, f"{name}_sum_norm": after}
         norms |= {each: norm(fields, fields["d_model"]) for each, there in kinds.items() if there}
+    if fields.get("ffn_output_norm", False):
+        if output or "ffn" not in branches:
+            fields.refuse("ffn_output_norm", True, "false where each branch has such a norm, or without a feed-forward")
+        norms["ffn_output_norm"] = norm(fields, fields["d_model"])
     if fields.get("experts_beside_ffn", False) and fields.get("n_experts"):
         norms.pop("ffn_norm", None)  # both have their own
     block = SerialBlock(**branches, residual_scale=fields.get("residual_scale"), **norms)

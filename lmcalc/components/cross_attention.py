@@ -7,7 +7,19 @@ class CrossAttention(Attention):
     """Queries of x, keys and values of the source: encoder-decoder attention (Vaswani et al. 2017, sec. 3.2.3).
 
     source: what the encoder made (BMD) when it just ran; None later, when keys and values lie in the cache.
+    source_width: the width of that, where the encoder has one of its own (T5Gemma).
     """
+
+    source_width: int = None
+
+    def weights(self):
+        found = Attention.weights(self)
+        if self.source_width is None:
+            return found
+        return found | {"k": "X->KH", "v": "X->KH"}
+
+    def axes(self):
+        return Attention.axes(self) | ({} if self.source_width is None else {"X": self.source_width})
 
     def forward(self, ops, p, x, source=None):
         with ops.projections(x):
@@ -15,13 +27,16 @@ class CrossAttention(Attention):
         k, v = self.recalled(ops) if source is None else self.kept(ops, p, source)
         with ops.fused("core"):
             mixed = self.mix(ops, p, q, k, v, None, keys="M")
-        return ops.linear("BTKRH,KRHD->BTD", mixed, p.out, p.get("out_bias"))
+        return self.out(ops, p, mixed)
 
     def kept(self, ops, p, source):
         """Keys and values of the source, written to the cache."""
+        axis = "D" if self.source_width is None else "X"
+        if self.source_width is not None:
+            source = ops.rename(source, "BMX")
         with ops.projections(source):
-            k = ops.linear("BMD,DKH->BMKH", source, p.k, p.get("k_bias"))
-            v = ops.linear("BMD,DKH->BMKH", source, p.v, p.get("v_bias"))
+            k = ops.linear(f"BM{axis},{axis}KH->BMKH", source, p.k, p.get("k_bias"))
+            v = ops.linear(f"BM{axis},{axis}KH->BMKH", source, p.v, p.get("v_bias"))
         with ops.fused("cross_cache"):
             return ops.keep("k", k), ops.keep("v", v)
 
@@ -36,4 +51,4 @@ def cross_attention(fields):
         if fields.get(name):
             fields.refuse(name, fields.get(name), "none in an encoder-decoder")
     own = attention(fields.kind("cross", {"positions": "none", "window": None}), causal=False)
-    return CrossAttention(**own.__dict__)
+    return CrossAttention(**own.__dict__, source_width=(fields.of_all.get("encoder") or {}).get("d_model"))

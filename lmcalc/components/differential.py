@@ -58,7 +58,7 @@ def differential(fields):
     kv_heads = fields.get("n_kv_heads", heads)
     fields.divided("n_heads", heads, "n_kv_heads", kv_heads)
     for name, without in (("attention_softcap", None), ("attention_sinks", False), ("attention_gate", False),
-                          ("v_head_dim", None), ("v_from_k", False)):  # fmt: skip
+                          ("attention_sub_norm", False), ("v_head_dim", None), ("v_from_k", False)):  # fmt: skip
         if fields.get(name, without) != without:
             fields.refuse(name, fields.get(name), f"{without or 'none'} with differential attention")
     found = softmax_attention(fields, kind=DifferentialAttention, eps=fields.get("norm_eps", 1e-5))

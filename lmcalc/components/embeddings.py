@@ -10,38 +10,41 @@ class Projection(Component):
     inputs: int
     outputs: int
     spec: str = "X->D"
+    bias: bool = False
 
     part, contraction_part = "embedding_projection", ("embedding_projection", "embedding_projection")
 
     def weights(self):
-        return {"weight": self.spec}
+        return {"weight": self.spec} | ({"bias": self.spec.partition("->")[2]} if self.bias else {})
 
     def axes(self):
         return dict(zip(self.spec.split("->"), (self.inputs, self.outputs)))
 
     def forward(self, ops, p, x):
         a, b = self.spec.split("->")
-        return ops.einsum(f"BT{a},{a}{b}->BT{b}", x, p.weight)
+        return ops.linear(f"BT{a},{a}{b}->BT{b}", x, p.weight, p.get("bias"))
 
 
 class TokenEmbedding(Component):
     """A row of the table for each token; `scale` multiplies it (Gemma: sqrt(d_model)).
 
-    project_in: None, or what brings the rows of a narrower or wider table to the width of the model.
+    project_in: None, or what brings the rows of a narrower or wider table to the width of the model. axis: X where the
+    rows are of another width than the model, whether they are brought to it here or later.
     """
 
     vocab_size: int
     width: int
     scale: float = None
     project_in: Component = None
+    axis: str = "D"
 
     part = "token_embedding"
 
     def weights(self):
-        return {"table": "V|D" if self.project_in is None else "V|X"}
+        return {"table": f"V|{self.axis}"}
 
     def axes(self):
-        return {"V": self.vocab_size, "D": self.width, "X": self.width}
+        return {"V": self.vocab_size, self.axis: self.width}
 
     def forward(self, ops, p, tokens):
         with ops.fused("embedding"):
@@ -55,45 +58,66 @@ class TokenTypes(Component):
 
     d_model: int
     types: int
+    axis: str = "D"
 
     part = "token_type_embedding"
 
     def weights(self):
-        return {"table": "Y|D"}
+        return {"table": f"Y|{self.axis}"}
 
     def axes(self):
-        return {"Y": self.types, "D": self.d_model}
+        return {"Y": self.types, self.axis: self.d_model}
 
     def forward(self, ops, p, x):
         return ops.add(x, ops.row(p.table, 0))
 
 
+class MoreTokenTypes(Component):
+    """Further such tables: the task (ERNIE), columns, rows and ranks of a table of text (TAPAS)."""
+
+    tables: tuple
+
+    def children(self):
+        return {str(number): table for number, table in enumerate(self.tables)}
+
+    def forward(self, ops, p, x):
+        for name, table in self.children().items():
+            x = p.at(name, table)(x)
+        return x
+
+
 class HeadTransform(Component):
-    """norm(activation(dense(x))) before the head (Devlin et al. 2018, BERT's masked language model)."""
+    """norm(activation(dense(x))) before the head (Devlin et al. 2018, BERT's masked language model).
+
+    width, axis: of what comes out; another than the model's where the table of the head is (ELECTRA, ALBERT).
+    """
 
     d_model: int
     activation: str
     norm: Component
+    width: int
+    axis: str = "D"
+    bias: bool = True
 
     part, contraction_part = "lm_head", ("lm_head", "lm_head")
 
     def weights(self):
-        return {"weight": "D->O", "bias": "O"}
+        return {"weight": "D->O"} | ({"bias": "O"} if self.bias else {})
 
     def axes(self):
-        return {"D": self.d_model, "O": self.d_model}
+        return {"D": self.d_model, "O": self.width}
 
     def forward(self, ops, p, x):
-        x = ops.linear("BTD,DO->BTO", x, p.weight, p.bias)
+        x = ops.linear("BTD,DO->BTO", x, p.weight, p.get("bias"))
         with ops.fused("activation_norm"):
-            return p.norm(ops.rename(ops.apply(self.activation, x), "BTD"))
+            return p.norm(ops.rename(ops.apply(self.activation, x), f"BT{self.axis}"))
 
 
 class Head(Component):
     """Logits of every token of the vocabulary: by a matrix of its own, or by the embedding table (Press and Wolf 2017).
 
     Before it: a transform (BERT), a projection to the width of the table (OPT 350M), `scale` on what is multiplied (T5:
-    1/sqrt(d_model)). Behind it: a bias, `logit_scale` (Cohere, Granite), softcap * tanh(logit / softcap) (Gemma 2).
+    1/sqrt(d_model)). Behind it: a bias, another that is a buffer (BART), `logit_scale` (Cohere, Granite), softcap * tanh(logit / softcap) (Gemma 2).
     """
 
     vocab_size: int
@@ -105,16 +129,24 @@ class Head(Component):
     project_out: Component = None
     logit_scale: float = None
     softcap: float = None
+    logits_bias: bool = False
 
     part, contraction_part = "lm_head", ("lm_head", "lm_head")
 
+    @property
+    def axis(self):
+        """The axis of what is multiplied: X where the table of the head has another width than the model."""
+        return "X" if self.project_out is not None else "D" if self.transform is None else self.transform.axis
+
     def weights(self):
-        axis = "D" if self.project_out is None else "X"
-        own = {} if self.tied else {"weight": f"{axis}->V"}
+        own = {} if self.tied else {"weight": f"{self.axis}->V"}
         return own | ({"bias": "V"} if self.bias else {})
 
+    def buffers(self):
+        return {"logits_bias": "V"} if self.logits_bias else {}
+
     def axes(self):
-        return {"V": self.vocab_size, "D": self.width, "X": self.width}
+        return {"V": self.vocab_size, self.axis: self.width}
 
     def forward(self, ops, p, x, table):
         if self.transform is not None:
@@ -126,6 +158,8 @@ class Head(Component):
         with ops.fused("logits"):
             x = x if self.scale is None else ops.scale(x, self.scale)
             logits = ops.linear(equation, x, weight, p.get("bias"))
+            if self.logits_bias:
+                logits = ops.add(logits, p.logits_bias)
             if self.logit_scale is not None:
                 logits = ops.scale(logits, self.logit_scale)
             return logits if self.softcap is None else ops.apply("softcap", logits, cap=self.softcap)
@@ -133,20 +167,69 @@ class Head(Component):
 
 def embedding(fields):
     """The token embedding that a card describes."""
-    width, d_model = fields.get("embedding_dim"), fields["d_model"]
-    if width is not None and width == d_model:
+    width, d_model, later = fields.get("embedding_dim"), fields["d_model"], _later(fields)
+    if width is not None and width == d_model and not later:
         fields.refuse("embedding_dim", width, "a width other than d_model, or none")
-    project_in = None if width is None else Projection(width, d_model)
-    return TokenEmbedding(fields["vocab_size"], width or d_model, fields.get("embedding_scale"), project_in)
+    bias = not later and fields.get("embedding_projection_bias", False)
+    project_in = None if width is None or later else Projection(width, d_model, bias=bias)
+    return TokenEmbedding(fields["vocab_size"], width or d_model, fields.get("embedding_scale"), project_in,
+                          "D" if width is None else "X")  # fmt: skip
+
+
+def sum_width(fields):
+    """(width, axis) of the vectors that are summed before the layers: those of the table, where it is projected later.
+
+    >>> from lmcalc.model import Fields
+    >>> sum_width(Fields({"d_model": 64, "embedding_dim": 16, "embedding_projection": "sum"}, "card"))
+    (16, 'X')
+    """
+    return (fields["embedding_dim"], "X") if _later(fields) else (fields["d_model"], "D")
+
+
+def projection_of_sum(fields):
+    """What brings that sum to the width of the model, or None."""
+    if not _later(fields):
+        return None
+    return Projection(*(fields[name] for name in ("embedding_dim", "d_model")),
+                      bias=fields.get("embedding_projection_bias", False))  # fmt: skip
+
+
+def _later(fields):
+    """Whether the projection lies behind positions, token types and norm (ELECTRA, ALBERT)."""
+    where = fields.get("embedding_projection", "table")
+    if where == "sum" and fields.get("embedding_dim") is None:
+        fields.refuse("embedding_projection", where, "none without embedding_dim")
+    return where == "sum"
+
+
+def token_types(fields):
+    """{name: tables of token types} of a stack."""
+    parts, (width, axis) = {}, sum_width(fields)
+    if fields.get("token_types") is not None:
+        parts["token_types"] = TokenTypes(width, fields["token_types"], axis)
+    more = fields.get("more_token_types")
+    if more is not None:
+        if not more or not all(isinstance(each, int) and not isinstance(each, bool) and each > 0 for each in more):
+            fields.refuse("more_token_types", more, "integers of at least 1: the rows of each table")
+        parts["more_token_types"] = MoreTokenTypes(tuple(TokenTypes(width, each, axis) for each in more))
+    return parts
 
 
 def head(fields):
     """The head that a card describes."""
     width, d_model = fields.get("embedding_dim"), fields["d_model"]
-    project_out = None if width is None else Projection(d_model, width, "D->X")
-    return Head(fields["vocab_size"], width or d_model, fields.get("tied", False), fields.get("head_bias", False),
-                fields.get("head_scale"), _transform(fields), project_out, fields.get("logit_scale"),
-                fields.get("logit_softcap"))  # fmt: skip
+    known, tied, transform = fields.get("head_vocab"), fields.get("tied", False), _transform(fields)
+    if _later(fields):  # the transform leads to the width of the table
+        project_out, width = None, d_model if transform is None else transform.width
+        if tied and transform is None and fields["embedding_dim"] != d_model:
+            fields.refuse("tied", tied, "false without head_transform, which leads to the width of the table")
+    else:
+        project_out = None if width is None else Projection(d_model, width, "D->X")
+    if known is not None and tied:
+        fields.refuse("head_vocab", known, "none with tied = true: the embedding table has a row for each token")
+    return Head(known or fields["vocab_size"], width or d_model, tied, fields.get("head_bias", False),
+                fields.get("head_scale"), transform, project_out, fields.get("logit_scale"),
+                fields.get("logit_softcap"), fields.get("logits_bias", False))  # fmt: skip
 
 
 def _transform(fields):
@@ -154,8 +237,16 @@ def _transform(fields):
 
     if not fields.get("head_transform", False):
         return None
-    name = fields.get("ffn", "swiglu")
-    activation, gated = KINDS.get(name, (None, True))
+    name, given = fields.get("ffn", "swiglu"), fields.get("head_activation")
+    activation, gated = KINDS.get(given or name, (None, True))
     if gated or activation == "xielu":
-        fields.refuse("head_transform", True, f"false, since ffn = {name!r} is no plain activation that it could use")
-    return HeadTransform(fields["d_model"], activation, norm(fields, fields["d_model"]))
+        why = f"false, since ffn = {name!r} is no plain activation that it could use"
+        fields.refuse("head_transform", True, f"{why}, or with head_activation")
+    d_model, bias, width, axis = fields["d_model"], fields.get("head_transform_bias", True), fields["d_model"], "D"
+    if _later(fields):
+        width, axis = fields["embedding_dim"], "X"
+        if fields.get("head_transform_dim") is not None:
+            if fields.get("tied", False):
+                fields.refuse("head_transform_dim", fields["head_transform_dim"], "none with tied = true: embedding_dim")
+            width = fields["head_transform_dim"]
+    return HeadTransform(d_model, activation, norm(fields, width, axis), width, axis, bias)

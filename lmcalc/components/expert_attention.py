@@ -66,6 +66,7 @@ def expert_attention(fields):
         ("attention_softcap", None),
         ("attention_sinks", False),
         ("attention_gate", False),
+        ("attention_sub_norm", False),
         ("qk_norm", "none"),
         ("v_head_dim", None),
         ("v_from_k", False),

@@ -1,5 +1,6 @@
 """Feed-forward layers. d_ff is the width after the gate."""
 
+from . import norm
 from .base import Component
 
 # name on a card: (elementwise primitive, gated); LiGLU gates with the product itself
@@ -24,13 +25,17 @@ KINDS = {
 
 
 class FeedForward(Component):
-    """down(activation(up(x))): two matrices (Vaswani et al. 2017, sec. 3.3)."""
+    """down(activation(up(x))): two matrices (Vaswani et al. 2017, sec. 3.3).
+
+    sub_norm: of what goes into `down` (Wang et al. 2022, Magneto: Sub-LN; BitNet).
+    """
 
     d_model: int
     d_ff: int
     activation: str = "relu"
     bias: bool = False
     part: str = "ffn"
+    sub_norm: Component = None
 
     @property
     def contraction_part(self):
@@ -46,11 +51,17 @@ class FeedForward(Component):
     def forward(self, ops, p, x):
         with ops.projections(x):
             up = ops.linear("BTD,DF->BTF", x, p.up, p.get("up_bias"))
-        return ops.linear("BTF,FD->BTD", self.activated(ops, p, up), p.down, p.get("down_bias"))
+        return self.out(ops, p, self.activated(ops, p, up))
 
     def activated(self, ops, p, up):
-        """What goes into `down`."""
+        """What comes out of the activation."""
         return ops.apply(self.activation, up)
+
+    def out(self, ops, p, hidden):
+        """Back to the residual stream."""
+        if self.sub_norm is not None:
+            hidden = p.sub_norm(hidden)
+        return ops.linear("BTF,FD->BTD", hidden, p.down, p.get("down_bias"))
 
 
 class XieluFeedForward(FeedForward):
@@ -88,10 +99,10 @@ class GatedFeedForward(FeedForward):
             up = ops.linear("BTD,DF->BTF", x, p.up, p.get("up_bias"))
         with ops.fused("activation"):
             hidden = self.gated(ops, gate, up)
-        return ops.linear("BTF,FD->BTD", hidden, p.down, p.get("down_bias"))
+        return self.out(ops, p, hidden)
 
     def gated(self, ops, gate, up):
-        """What goes into `down`."""
+        """What comes out of gate and activation."""
         return ops.multiply(gate if self.activation is None else ops.apply(self.activation, gate), up)
 
 
@@ -126,8 +137,10 @@ def feed_forward(fields, d_ff=None, part="ffn", bias="ffn_bias", d_model=None):
     activation, gated = KINDS[name]
     kind = SPECIAL.get(name) or (GatedFeedForward if gated else FeedForward)
     given = {"limit": fields["ffn_limit"]} if "limit" in kind._fields and fields.get("ffn_limit") is not None else {}
-    made = kind(d_model or fields["d_model"], fields["d_ff"] if d_ff is None else d_ff, activation,
-                fields.get(bias, False), part, **given)  # fmt: skip
+    d_ff = fields["d_ff"] if d_ff is None else d_ff
+    if part == "ffn" and fields.get("ffn_sub_norm", False):
+        given["sub_norm"] = norm(fields, d_ff, "F")
+    made = kind(d_model or fields["d_model"], d_ff, activation, fields.get(bias, False), part, **given)
     if part != "ffn":
         return made
     if fields.get("ffn_scales") is not None:

@@ -4,6 +4,7 @@ import math
 
 from ..patterns import pattern
 from . import NORMS, load
+from .attention import gate, temperature, tempered
 from .base import Component
 
 
@@ -19,7 +20,8 @@ class LatentAttention(Component):
 
     q_latent: queries come from Q numbers, too, or None. bias: on the way down ("qkv"), of the output ("out"), or both
     ("all"). q_scale, kv_scale: factors on the normed latents (LongCat). rotary: None where positions do not enter (Kimi
-    Linear). indexer: what chooses the keys (see indexer.py).
+    Linear). indexer: what chooses the keys (see indexer.py). temperature: how queries grow (see attention.py). gated:
+    the output times an activation of x gate, of each entry or of each head (Ling 3).
     """
 
     d_model: int
@@ -38,6 +40,10 @@ class LatentAttention(Component):
     kv_scale: float = None
     window: object = None
     indexer: Component = None
+    temperature: tuple = None
+    gated: bool = False
+    gate_by_head: bool = False
+    gate_activation: str = "sigmoid"
 
     part, contraction_part = "attention", ("attention_proj", "attention_scores")
 
@@ -46,9 +52,16 @@ class LatentAttention(Component):
         found = {} if self.q_latent is None else {"q_down": "D->Q"}
         found |= {"q": f"{q}->NH", "q_rope": f"{q}->NZ", "kv_down": "D->C", "k_rope": "D->Z", "k_up": "C->NH",
                   "v_up": "C->NU", "out": "NU->D"}  # fmt: skip
+        if self.gated:
+            found["gate"] = f"D->{self.gate_axes}"
         if self.bias in ("qkv", "all"):
             found |= {f"{name}_bias": found[name][3:] for name in ("q_down", "kv_down", "k_rope") if name in found}
         return found | ({"out_bias": "D"} if self.bias in ("out", "all") else {})
+
+    @property
+    def gate_axes(self):
+        """The axes of the gate of a token."""
+        return "N" if self.gate_by_head else "NU"
 
     def axes(self):
         return {"D": self.d_model, "N": self.heads, "H": self.nope_dim, "Z": self.rope_dim, "U": self.v_dim,
@@ -60,6 +73,7 @@ class LatentAttention(Component):
             with ops.fused("kv_down"):  # one matrix
                 latent = ops.linear("BTD,DC->BTC", x, p.kv_down, p.get("kv_down_bias"))
                 turned = ops.linear("BTD,DZ->BTZ", x, p.k_rope, p.get("k_rope_bias"))
+            gate = ops.einsum(f"BTD,D{self.gate_axes}->BT{self.gate_axes}", x, p.gate) if self.gated else None
         if self.q_norm is not None:
             with ops.fused("q_norm"):
                 given = scaled(ops, p.q_norm(given), self.q_scale)
@@ -70,10 +84,15 @@ class LatentAttention(Component):
             latent = scaled(ops, p.kv_norm(latent), self.kv_scale)
             if self.rotary is not None:
                 q_turned, turned = p.rotary(q_turned), p.rotary(turned)
+            q, q_turned = (tempered(ops, each, self.temperature) for each in (q, q_turned))
             latent, turned = ops.append("latent", latent, self.window), ops.append("rope", turned, self.window)
         mask = ops.causal(self.window) if self.indexer is None else p.indexer(x, given)
         way = self.absorbed if absorbs(ops) else self.expanded
-        return ops.linear("BTNU,NUD->BTD", way(ops, p, q, q_turned, latent, turned, mask), p.out, p.get("out_bias"))
+        mixed = way(ops, p, q, q_turned, latent, turned, mask)
+        if self.gated:
+            with ops.fused("gate"):
+                mixed = ops.multiply(mixed, ops.apply(self.gate_activation, gate))
+        return ops.linear("BTNU,NUD->BTD", mixed, p.out, p.get("out_bias"))
 
     def expanded(self, ops, p, q, q_turned, latent, turned, mask):
         """Softmax attention over the keys and values of all heads."""
@@ -128,13 +147,17 @@ def latent(fields):
     if q_latent is None and fields.get("q_latent_scale") is not None:
         fields.refuse("q_latent_scale", fields.get("q_latent_scale"), "none without q_latent_dim")
     rotary = load(("rotary", "rotary"))(fields, rope) if how == "rotary" else None
+    by_head, activation, bias = gate(fields)
+    if bias is not None and bias != "none":
+        fields.refuse("attention_gate_bias", bias, "none with latent attention")
     if rotary is not None and rotary.size is not rope and rotary.size != rope:
         fields.refuse("rotary_dim", rotary.size, f"none, or rope_head_dim = {rope}, with latent attention")
     return LatentAttention(
         d_model, heads, nope, rope, fields["v_head_dim"], kv_latent, kind(kv_latent, eps, "C"), q_latent,
         None if q_latent is None else kind(q_latent, eps, "Q"), rotary, fields.get("attention_bias", "none"),
         score_scale(fields, rotary, nope + rope), fields.get("q_latent_scale"), fields.get("kv_latent_scale"),
-        pattern(fields), load(("indexer", "indexer"))(fields, q_latent, rotary),
+        pattern(fields), load(("indexer", "indexer"))(fields, q_latent, rotary), temperature(fields),
+        fields.get("attention_gate", False), by_head, activation,
     )  # fmt: skip
 
 

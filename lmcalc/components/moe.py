@@ -102,6 +102,7 @@ class MixtureOfExperts(Component):
 
     scaled_input: expert_a(weight_a x) instead (Llama 4). latent_in, latent_out: around the experts. zero: some choices
     are no experts and give back what they get (LongCat-Flash 2025, sec. 2.1). bias: on the sum over experts (JetMoE).
+    scale: None, or a factor on the sum of all (Cohere 2 MoE).
     """
 
     router: Component
@@ -112,6 +113,7 @@ class MixtureOfExperts(Component):
     scaled_input: bool = False
     zero: bool = False
     bias: bool = False
+    scale: float = None
 
     part = "moe_experts"
 
@@ -140,7 +142,8 @@ class MixtureOfExperts(Component):
         """The sum over experts, and what all tokens get."""
         if self.bias:
             out = ops.add(out, p.output_bias)
-        return out if shared is None else ops.add(out, shared)
+        out = out if shared is None else ops.add(out, shared)
+        return out if self.scale is None else ops.scale(out, self.scale)
 
 
 def mixture(fields):
@@ -159,6 +162,7 @@ def mixture(fields):
     return MixtureOfExperts(
         router(fields, choices), Experts(experts, choices, used, ffn), _shared(fields), *around,
         fields.get("expert_input_scaled", False), zero is not None, fields.get("expert_output_bias", False),
+        fields.get("experts_scale"),
     )  # fmt: skip
 
 

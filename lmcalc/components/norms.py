@@ -34,6 +34,16 @@ class RMSNormPlusOne(RMSNorm):
             return ops.norm("rms_norm", x, ops.apply("shift", p.weight, by=1.0), over=self.over, eps=self.eps)
 
 
+class RMSNormPlain(RMSNorm):
+    """RMSNorm without a weight (nanochat)."""
+
+    def weights(self):
+        return {}
+
+    def forward(self, ops, p, x):
+        return ops.norm("l2_norm", x, over=self.over, eps=self.eps)
+
+
 class LayerNorm(RMSNorm):
     """(x - mean) / std * weight + bias (Ba et al. 2016, eq. 4)."""
 

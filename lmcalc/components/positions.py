@@ -29,20 +29,35 @@ class LearnedPositions(Component):
 
 
 class SinusoidalPositions(Component):
-    """Sines and cosines of the position, added to the embeddings (Vaswani et al. 2017, sec. 3.5); the table is free."""
+    """Sines and cosines of the position, added to the embeddings (Vaswani et al. 2017, sec. 3.5); the table is free.
+
+    form: see `sinusoids`. offset: the number of the first position (XGLM: 2).
+    """
+
+    form: str = "turns"
+    offset: int = 0
 
     def forward(self, ops, p, x):
         table = None
         if ops.data is not None:
-            table = sinusoids(ops.data.np, ops.data.np.arange(ops.past, ops.past + ops.new), x.size("D"))
+            np, first = ops.data.np, ops.past + self.offset
+            table = sinusoids(np, np.arange(first, first + ops.new), x.size("D"), self.form)
         return ops.apply("shift", x, by=table)
 
 
-def sinusoids(np, positions, width):
-    """sin(pos / 10000**(2i / width)) and its cosine in turns: (positions, width)."""
+def sinusoids(np, positions, width, form="turns"):
+    """sin(pos / 10000**(2i / width)) and its cosine: (positions, width).
+
+    form: "turns": each sine before its cosine; "halves": all sines, then all cosines (CTRL, Marian); "tensor2tensor":
+    the same with frequencies that end at 1/10000, and a zero at the end of an odd width (XGLM, M2M-100).
+    """
+    if form == "tensor2tensor":
+        angles = positions[:, None] / 10000.0 ** (np.arange(width // 2) / (width // 2 - 1))
+        return np.concatenate([np.sin(angles), np.cos(angles), np.zeros((len(positions), width % 2))], axis=1)
     places = np.arange(width)
     angles = positions[:, None] / 10000.0 ** ((places - places % 2) / width)
-    return np.where(places % 2 == 0, np.sin(angles), np.cos(angles))
+    found = np.where(places % 2 == 0, np.sin(angles), np.cos(angles))
+    return found if form == "turns" else np.concatenate([found[:, ::2], found[:, 1::2]], axis=1)
 
 
 OF_STACK = {"learned", "sinusoidal", "relative_bias"}  # words of `positions` that concern a stack, not one layer
@@ -51,7 +66,7 @@ OF_STACK = {"learned", "sinusoidal", "relative_bias"}  # words of `positions` th
 def stack_positions(fields, causal=True):
     """{name: component} of the positions that a stack has as a whole, as a card describes them."""
     how = fields.get("positions", "rotary")
-    shared = {"position_buckets", "n_heads", "n_kv_heads"} if how == "relative_bias" else set()
+    shared = {"own_position_bias", "position_buckets", "n_heads", "n_kv_heads"} if how == "relative_bias" else set()
     for kind, changes in (fields.get("kinds") or {}).items():
         if changes.get("positions", how) in OF_STACK - {how}:
             words = ", ".join(sorted(OF_STACK))
@@ -63,8 +78,11 @@ def stack_positions(fields, causal=True):
         table = LearnedPositions(fields["d_model"], fields["max_positions"], fields.get("position_offset", 0))
         return {"positions": table}
     if how == "sinusoidal":
-        return {"positions": SinusoidalPositions()}
-    if how == "relative_bias":
+        form = fields.get("sinusoid_form", "turns")
+        if form == "tensor2tensor" and isinstance(fields["d_model"], int) and fields["d_model"] < 4:
+            fields.refuse("d_model", fields["d_model"], "at least 4 with sinusoid_form = 'tensor2tensor'")
+        return {"positions": SinusoidalPositions(form, fields.get("position_offset", 0))}
+    if how == "relative_bias" and not fields.get("own_position_bias", False):
         from .relative import PositionBias, buckets
 
         heads = fields["n_heads"]

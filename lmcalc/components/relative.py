@@ -116,6 +116,24 @@ class BucketedBias(Relative):
         return first + np.where(distance < exact, distance, far)
 
 
+class OwnBucketedBias(BucketedBias):
+    """The same from a table that each layer has of its own (Chung et al. 2023, UMT5)."""
+
+    kv_heads: int = 1
+    group: int = 1
+
+    part = "position_embedding"
+
+    def weights(self):
+        return {"table": "J|KR"}
+
+    def axes(self):
+        return {"J": self.buckets, "K": self.kv_heads, "R": self.group}
+
+    def forward(self, ops, p, scores, q, window, bias):
+        return BucketedBias.forward(self, ops, p, scores, q, window, p.table)
+
+
 class RelativeVectors(Relative):
     """scores + q a, a being the learned vector of the clipped distance, one for all heads (Shaw et al. 2018, eq. 4)."""
 
@@ -193,7 +211,9 @@ def relative(fields, how, kv_heads, group, head_dim, causal=True):
         kind = fields.get("alibi_slopes", "bloom")
         return Alibi(kv_heads, group, head_dim, kind, fields.get("alibi_bias_max", 8.0) if kind == "mpt" else 8.0)
     if how == "relative_bias":
-        return buckets(fields, causal)
+        found = buckets(fields, causal)
+        own = fields.get("own_position_bias", False)
+        return OwnBucketedBias(**found.__dict__, kv_heads=kv_heads, group=group) if own else found
     if how == "relative_shaw":
         return RelativeVectors(head_dim, fields["position_max_distance"])
     return RelativeXL(fields["d_model"], kv_heads, group, head_dim)

@@ -7,13 +7,15 @@ class Rotary(Component):
     """Queries and keys turned by angles that grow with their position (Su et al. 2021, eq. 34).
 
     size: how many entries of a head are turned, the first ones. interleaved: pairs are neighbours (GPT-J) instead of
-    halves (GPT-NeoX). scaling: None, or a table that rescales the frequencies (see rope_scaling.py).
+    halves (GPT-NeoX). scaling: None, or a table that rescales the frequencies (see rope_scaling.py). backward: angles
+    are negative (nanochat), which is another place for the same entries: weights made for one do not fit the other.
     """
 
     size: int
     base: float = 10000.0
     interleaved: bool = False
     scaling: dict = None
+    backward: bool = False
 
     def frequencies(self, np, length):
         """(angle per position of each pair, factor on cos and sin) in a call that ends at `length` tokens."""
@@ -31,7 +33,8 @@ class Rotary(Component):
         angles = np.arange(ops.past, ops.past + ops.new, dtype=np.float64)[:, None] * frequencies
         shape = [1] * (len(axes) - 1) + [self.size // 2]
         shape[axes.index("T")] = ops.new
-        return (np.cos(angles) * factor).reshape(shape), (np.sin(angles) * factor).reshape(shape)
+        way = -factor if self.backward else factor
+        return (np.cos(angles) * factor).reshape(shape), (np.sin(angles) * way).reshape(shape)
 
     def forward(self, ops, p, x):
         return ops.rotate(x, self)
@@ -52,4 +55,6 @@ def rotary(fields, head_dim):
 
         scaling = checked(fields, scaling, size)
     interleaved = fields.get("rope_layout", "half") == "interleaved"
-    return Rotary(size, fields.get("rope_base", 10000.0), interleaved, scaling)
+    return Rotary(
+        size, fields.get("rope_base", 10000.0), interleaved, scaling, fields.get("rope_backward", False)
+    )

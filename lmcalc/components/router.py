@@ -7,9 +7,10 @@ class Router(Component):
     """A score for each of E experts, the A best of them, and their weights.
 
     kind: "softmax" of all logits (Fedus et al. 2021, eq. 1), "topk_softmax" of the chosen logits (Shazeer et al. 2017,
-    eq. 3), "sigmoid" of each (DeepSeek V3, eq. 15), "sqrtsoftplus" of each (DeepSeek V4). bias: "none", "linear" (on
-    the logits: gpt-oss), or "correction" (added to the scores for the choice alone, a buffer: Wang et al. 2024,
-    auxiliary-loss-free load balancing; "correction_parameter" where it is counted as one: Ernie 4.5). normalized:
+    eq. 3), "sigmoid" of each (DeepSeek V3, eq. 15), "sqrtsoftplus" of each (DeepSeek V4), "topk_sigmoid" of the chosen
+    logits (Kolibri). bias: "none", "linear" (on the logits: gpt-oss), or "correction" (added for the choice alone to
+    what is chosen by, a buffer: Wang et al. 2024, auxiliary-loss-free load balancing; "correction_parameter" where it
+    is counted as one: Ernie 4.5). normalized:
     weights divided by their sum + eps. groups: None, or (their number, how many a token may use, "max" or "top2": what
     makes one the best; DeepSeek V2, sec. 2.2.2, and V3).
     """
@@ -46,9 +47,10 @@ class Router(Component):
 
     def route(self, ops, p, logits):
         """The choice, and the scores of the chosen."""
-        if self.kind == "topk_softmax":
+        if self.kind in ("topk_softmax", "topk_sigmoid"):
             index = self.choice(ops, p, logits)
-            return index, ops.softmax(ops.chosen(logits, index), "A")
+            chosen = ops.chosen(logits, index)
+            return index, ops.softmax(chosen, "A") if self.kind == "topk_softmax" else ops.apply("sigmoid", chosen)
         scores = ops.softmax(logits, "E") if self.kind == "softmax" else ops.apply(SCORES[self.kind], logits)
         index = self.choice(ops, p, scores)
         return index, ops.chosen(scores, index)

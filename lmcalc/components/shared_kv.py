@@ -1,6 +1,6 @@
 """Attention of a layer that reads the keys and values of an earlier one."""
 
-from .attention import Attention, softmax_attention
+from .attention import Attention, softmax_attention, tempered
 
 
 class SharedAttention(Attention):
@@ -20,7 +20,7 @@ class SharedAttention(Attention):
             return ops.linear("BTD,DKRH->BTKRH", x, p.q, p.get("q_bias")), None, None
 
     def place(self, ops, p, q, k, v):
-        return self.tempered(ops, self.placed(ops, p, q, "q_norm")), k, v
+        return tempered(ops, self.placed(ops, p, q, "q_norm"), self.temperature), k, v
 
     def remember(self, ops, k, v):
         return ops.left["keys and values", self.source]

@@ -1,7 +1,8 @@
 """Hugging Face's config.json to a Model: one short function for each `model_type` (families/).
 
 Every key of a config is read, known not to matter (IRRELEVANT), or named in the model's notes. A key that a config
-leaves out means the default of its class in transformers, which defaults.json records (tests/record_defaults.py).
+leaves out means the default of its class in transformers, which defaults.json records (tests/record_defaults.py); where
+transformers has no class (families.OUTSIDE), it is refused if it is needed.
 """
 
 import functools
@@ -55,9 +56,13 @@ def _stored(model, data, where):
     if not any("quantization" in str(key) for key in (*data, *(inside if isinstance(inside, dict) else ()))):
         return model
     from ..storage import stored
+    from .names import NAMES
     from .quantization import described, scheme
 
     found, notes = scheme(data, where)
+    if found is not None and model.family not in NAMES:
+        unknown = f"quantization_config: names of tensors are not known for model_type {model.family!r}, and so "
+        found, notes = None, [unknown + "which of them are packed: weights are as --weights says."]
     model = model.replace(notes=(*model.notes, *notes))
     return model if found is None else stored(model, described(found), found)
 
@@ -65,7 +70,7 @@ def _stored(model, data, where):
 def translate(data, where="config"):
     """(fields, family, notes) of a config in config.json's form."""
     from ..cards import check
-    from .families import ALIASES, FAMILIES, NESTED
+    from .families import ALIASES, FAMILIES, NESTED, OUTSIDE, published_defaults
     from .families import family as of
 
     if not isinstance(data, dict):
@@ -75,15 +80,17 @@ def translate(data, where="config"):
     if isinstance(family, str) and family in NESTED:
         data, family, where, notes = _nested(data, family, where)
     family = ALIASES.get(family, family) if isinstance(family, str) else family
-    if not isinstance(family, str) or family not in FAMILIES:
-        raise _unknown_family(family, where, FAMILIES)
-    config = Config(data, _defaults()[family], where)
+    known = FAMILIES | OUTSIDE
+    if not isinstance(family, str) or family not in known:
+        raise _unknown_family(family, where, known)
+    config = Config(data, _defaults()[family] if family in FAMILIES else published_defaults(family), where)
     config.skip("quantization_config", "quantization")  # see quantization.py
     if config.given("auto_map"):
         notes.append("auto_map asks for code of its own: none was run, model_type says what the model is.")
     fields = {field: value for field, value in of(family)(config).items() if value is not None}
     for field, value in fields.items():
         check(field, value, where)
+    notes += config.notes
     unread = [key for key in config.unread() if key not in IRRELEVANT]
     if unread:
         notes.append("config keys not read: " + ", ".join(map(str, unread)) + ".")

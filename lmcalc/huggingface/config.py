@@ -9,13 +9,14 @@ class Config:
 
     def __init__(self, data, defaults, where):
         self.data, self.defaults, self.where = data, defaults, where
-        self._read, self._inside = {"model_type"}, {}
+        self.notes, self._read, self._inside, self._called = [], {"model_type"}, {}, {}
 
     def get(self, kind, *keys):
         """The value under whichever of these keys is given, else the class's default; None for null or nothing.
 
         kind: as in fields.FIELDS. The keys are other names of one thing: two that differ are refused.
         """
+        keys = [each for key in keys for each in (*self._called.get(key, ()), key)]
         given = [key for key in keys if key in self.data]
         self._read.update(given)
         stated = [key for key in given if self.data[key] is not None]
@@ -37,13 +38,20 @@ class Config:
         """The same, where neither null nor nothing will do."""
         value = self.get(kind, *keys)
         if value is None:
+            keys = [each for key in keys for each in (*self._called.get(key, ()), key)]
             key = next((key for key in keys if key in self.data or key in self.defaults), keys[0])
             self.refuse(key, None, allowed(kind))
         return value
 
     def given(self, key):
         """Whether the config itself has the key, and not as null."""
-        return self.data.get(key) is not None
+        return any(self.data.get(each) is not None for each in (*self._called.get(key, ()), key))
+
+    def calling(self, **others):
+        """The same object, where usual keys may be called otherwise: {usual key: (keys of this model_type)}."""
+        found = self.without()
+        found._called = others
+        return found
 
     def only(self, key, value, why):
         """Refuse anything but this value: no part of a model computes the other."""
@@ -51,6 +59,13 @@ class Config:
         found = self.data.get(key)
         if found is not None and found != value:
             self.refuse(key, found, f"{value!r} ({why})")
+
+    def without(self, *keys):
+        """The same object without these keys, where other ones hold instead of them."""
+        self.skip(*keys)
+        found = Config({key: value for key, value in self.data.items() if key not in keys}, self.defaults, self.where)
+        found.notes, found._read, found._inside, found._called = self.notes, self._read, self._inside, self._called
+        return found
 
     def skip(self, *keys):
         """These keys say nothing further."""
@@ -70,8 +85,13 @@ class Config:
             self._inside[key] = Config(table, self.defaults.get(key) or {}, f"{self.where}: {key}")
         return self._inside[key]
 
+    def note(self, text):
+        """Say something of what was read in the model's notes."""
+        self.notes.append(text)
+
     def refuse(self, key, value, allowed):
         """Raise the error for a value that cannot be."""
+        key = next((each for each in self._called.get(key, ()) if each in self.data), key)
         raise InputError(f"{self.where}: {key} = {shown(value)}; allowed: {allowed}")
 
     def unread(self):

@@ -121,7 +121,7 @@ def _groups(layout, stacked, inputs, outputs, conv):
         return [outputs[:-1], outputs[-1:]]
     found = [*stacked, *((inputs, outputs) if conv else (outputs, inputs))]
     if layout:
-        sides = {"@": stacked, "<": inputs, ">": outputs, "1": "1"}
+        sides = {"@": stacked, "<": inputs, ">": outputs, "1": "1", "^": outputs[:1], "_": outputs[1:]}
         merged = [several or one for several, one in re.findall(r"\((.+?)\)|(.)", layout)]
         found = ["".join(sides[each] for each in group) for group in merged]
     return [group for group in found if group]

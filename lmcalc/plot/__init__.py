@@ -69,4 +69,8 @@ def si_axis(axis, unit):
 
     from ..units import si
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: si(value, unit).replace(".00", "") if value > 0 else "0"))
+    def text(value, _):
+        number, between, rest = si(value, unit).partition(" ")
+        return (number.rstrip("0").rstrip(".") if "." in number else number) + between + rest if value > 0 else "0"
+
+    axis.set_major_formatter(FuncFormatter(text))

@@ -7,7 +7,7 @@ from ..patterns import Chunk, Fixed, Strided
 NORMS = {
     "RMSNorm": "RMSNorm", "RMSNormPlusOne": "RMSNorm (1 + w)", "LayerNorm": "LayerNorm",
     "LayerNormNoBias": "LayerNorm, no bias", "LayerNormPlain": "LayerNorm, no weights",
-    "LayerNormPlusOne": "LayerNorm (1 + w)", "L2Norm": "RMSNorm, no weights",
+    "LayerNormPlusOne": "LayerNorm (1 + w)", "L2Norm": "RMSNorm, no weights", "RMSNormPlain": "RMSNorm, no weights",
 }  # fmt: skip
 GATED = {"silu": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU", "sigmoid": "GLU", None: "LiGLU",
          "clamped_glu": "SwiGLU", "limited_glu": "SwiGLU"}  # fmt: skip

@@ -5,7 +5,6 @@ keys attended, that is past + prompt; at decode `S` = context + 1 keys, the new 
 the cache; `M` source tokens (= prompt) of an encoder-decoder at decode; `B` sequences.
 """
 
-import itertools
 from functools import cache
 
 import sympy
@@ -14,6 +13,7 @@ from ..algebra import collected, latex, symbol, text
 from ..arguments import several, table
 from ..asymptotics import Condition, under
 from ..errors import InputError, unknown
+from ..fields import tables
 from ..units import STORED
 from .keys import plain
 from .symbolic import subject_of, terms_of
@@ -244,16 +244,12 @@ def notes(subject, of, phase, total):
     if (
         of in ("bytes", "intensity")
         and total.has(sympy.floor)
-        and any(each.get("n_experts") for each in _layers(subject))
+        and any(each.get("n_experts") for each in tables(subject.model.fields))
     ):
         found.append(
             "floor(x + 1/2) is a whole number nearest to an expectation: experts that some token chooses (an estimate)."
         )
     return found
-
-
-def _layers(subject):
-    return itertools.chain([subject.model.fields], subject.model.fields.get("kinds", {}).values())
 
 
 def listed():

@@ -124,6 +124,7 @@ class Says(Frozen):
 
 def _says(header, against):
     from ..huggingface import built, read
+    from ..huggingface.names import NAMES
 
     if against is not None:
         return _against(against, header)
@@ -139,6 +140,8 @@ def _says(header, against):
             )
         config = read(header.config)
         model = built(config, os.path.dirname(header.config), "lm_head.weight" in header.tensors)
+        if model.family not in NAMES:
+            raise InputError(f"names of tensors are not known for model_type {model.family!r}")
     except InputError as error:
         return Says(notes=(f"Not held against a model: {error}",))
     return _of_config(model, config)

@@ -6,6 +6,7 @@ from functools import cached_property
 from ..arguments import several, table
 from ..cards import load
 from ..errors import InputError, unknown
+from ..fields import tables
 from ..hardware import PEAKS, PLAUSIBLE, machine, plausible
 from ..lenses.cache import cache
 from ..lenses.flops import flops, of_op
@@ -346,12 +347,12 @@ LATENT = {
 
 def _with(model, field):
     """Does some layer of the model have this field?"""
-    return any(each.get(field) for each in (model.fields, *model.fields.get("kinds", {}).values()))
+    return any(each.get(field) for each in tables(model.fields))
 
 
 def _of_attention(model, asked):
     """Which of several ways latent attention takes, and what choosing keys does not cost."""
-    every, found = [model.fields, *model.fields.get("kinds", {}).values()], []
+    every, found = tables(model.fields), []
     if _with(model, "kv_latent_dim"):
         found.append(f"Latent attention, {asked.mla}: {LATENT[asked.mla]}.")
     topk = max((each.get("index_topk") or 0 for each in every), default=0)
@@ -377,8 +378,7 @@ EXPERTS = {
 
 def _of_experts(model, asked):
     """What has to be said about mixtures of experts."""
-    layers = [model.fields, *model.fields.get("kinds", {}).values()]
-    if not any(layer.get("n_experts") for layer in layers):
+    if not _with(model, "n_experts"):
         return []
     how = "min" if asked.traffic == "ideal" else asked.experts
     text = f"Experts whose weights are read: {how} ({EXPERTS[how]}"
@@ -391,7 +391,7 @@ def _of_experts(model, asked):
     )
     if how == "expected":
         found.append("bytes.estimated is the part of bytes.total (and of bytes.weights) that is this estimate.")
-    if any(layer.get("n_zero_experts") for layer in layers):
+    if _with(model, "n_zero_experts"):
         found.append(
             "FLOPs and active parameters count each choice of a token as an expert with weights: an upper limit. "
             "bound_s counts none."

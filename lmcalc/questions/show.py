@@ -7,7 +7,7 @@ from ..numbers import Sum, monomial
 from .describe import described, equations, is_a, norm_word
 
 SCHEMA = "lmcalc.show/1"
-BEFORE = ("positions", "token_types", "embedding_norm", "position_bias", "per_layer", "widen", "memory")
+BEFORE = ("position_bias", "per_layer", "widen", "memory")  # behind what is added to the embedding
 BEHIND = ("narrow", "final_norm")
 
 
@@ -26,6 +26,8 @@ def show(model, set=None):
     model = load(model, set)
     by_part = params(model)
     stacks = [] if model.encoder is None else [_stack("encoder", model.encoder)]
+    if model.source_embedding is not None:
+        stacks[0]["before"].insert(0, _part("embedding", model.source_embedding))
     stacks.append(_stack("encoder" if model.bidirectional else "decoder", model))
     return {
         "schema": SCHEMA,
@@ -50,7 +52,7 @@ def _stack(name, stack):
     letters = _letters(kinds)
     before, behind = (
         [_part(each, getattr(stack, each)) for each in wanted if getattr(stack, each, None) is not None]
-        for wanted in (BEFORE, BEHIND)
+        for wanted in ((*stack.before, *BEFORE), BEHIND)
     )
     return {
         "name": name, "n_layers": len(every), "order": _text(compressed(names)),

@@ -11,24 +11,29 @@ LENGTHS = ("long_factor", "short_factor")  # of rope_scaling: one number for eac
 def shrunk(model):
     """The model with small sizes: its own kinds of layers, in its own order, without long repetitions.
 
-    A size that differs between kinds of layers differs in the copy, too, and in the same direction.
+    A size that differs between kinds of layers, or in an encoder, differs in the copy, too, and in the same direction.
     """
     fields = dict(model.fields)
-    kinds = {name: dict(changes) for name, changes in fields.get("kinds", {}).items()}
-    _sizes([fields, *kinds.values()])
-    _experts([fields, *kinds.values()])
+    encoder = dict(fields["encoder"]) if "encoder" in fields else {}
+    sides = [(table, {name: dict(each) for name, each in table.get("kinds", {}).items()}) for table in (fields, encoder)]
+    kinds = [each for _, side in sides for each in side.values()]
+    _sizes([fields, encoder, *kinds])
+    _experts([fields, encoder, *kinds])
     if "n_heads" in fields:
-        _heads(fields, kinds.values())
-    for each in (fields, *kinds.values()):
+        _heads(fields, [encoder, *kinds])
+    for each in (fields, *kinds):
         _mixer_heads(each, fields | each)
-    for each in (fields, *kinds.values()):
+    for each in (fields, encoder, *kinds):
         if "rope_scaling" in each:
             layer = fields | each
             turned = next(layer[name] for name in ("rope_head_dim", "rotary_dim", "head_dim") if layer.get(name))
             each["rope_scaling"] = _scaling(each["rope_scaling"], turned)
-    if kinds:
-        fields["layers"], fields["n_layers"] = _pattern(fields["layers"], model.fields["n_layers"])
-        fields["kinds"] = {name: kinds[name] for name in kinds if name in fields["layers"]}
+    for (table, side), count in zip(sides, ("n_layers", "n_encoder_layers")):
+        if side:
+            table["layers"], fields[count] = _pattern(table["layers"], model.fields[count])
+            table["kinds"] = {name: side[name] for name in side if name in table["layers"]}
+    if encoder:
+        fields["encoder"] = encoder
     return build(fields, model.name, model.source, model.family, where=f"{model.name} (shrunk)")
 
 

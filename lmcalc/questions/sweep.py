@@ -1,5 +1,7 @@
 """A grid at once: every cost as columns, a row for each point, computed a part of the grid at a time."""
 
+import copy
+
 import numpy
 
 from .. import __version__
@@ -48,7 +50,16 @@ class Sweep:
                  scheduler=None, options=None):  # fmt: skip
         self.grid = Grid(models, hardware, set, set_hardware, vary, **(options or {}))
         self.engine = engine(engine_name, scheduler)
-        self.columns = _chosen(columns, self.grid)
+        self._choose(_chosen(columns, self.grid))
+
+    def of(self, columns):
+        """The same grid with other columns."""
+        other = copy.copy(self)
+        other._choose(_chosen(columns, self.grid))
+        return other
+
+    def _choose(self, columns):
+        self.columns = columns
         self.labels = {**LABELS, "model": self.grid.axes["model"], "hardware": self.grid.axes.get("hardware")}
         self.labels |= {name: values for name, values in self.grid.fields.items() if not all(map(_is_number, values))}
         self.labels = {name: values for name, values in self.labels.items() if name in self.columns}
@@ -59,6 +70,11 @@ class Sweep:
     def points(self):
         """How many rows."""
         return len(self.grid)
+
+    def depends(self, name):
+        """The axes of the grid along which a column may change."""
+        extent = self._extent(name)
+        return {axis for axis in self.grid.axes if extent[self.grid.place(axis)] > 1}
 
     def _whole(self, name):
         if name in self.grid.fields:

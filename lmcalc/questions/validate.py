@@ -45,7 +45,7 @@ def check(model):
     steps = (PROMPT,) if small.bidirectional else (PROMPT, *STEPS)
     length, random = sum(steps), numpy.random.default_rng(0)
     tokens = random.integers(0, small.fields["vocab_size"], (BATCH, length))
-    source = random.integers(0, small.fields["vocab_size"], (BATCH, SOURCE))
+    source = random.integers(0, small.source_vocab, (BATCH, SOURCE))
     states, past, pieces, used = {}, 0, [], {}
     for new in steps:
         run = {"source": SOURCE, "encoded": bool(states), "phase": "decode" if states and new == 1 else "prefill"}

@@ -177,7 +177,7 @@ def every():
             FEED_FORWARD,
         )
     for word in NORMS:
-        found[word] = "a norm over d_model", {**PLAIN, "norm": word}, "final_norm"
+        found.setdefault(word, ("a norm over d_model", {**PLAIN, "norm": word}, "final_norm"))
     for word, sizes in MIXER_SIZES.items():
         if word in MIXERS:
             found[word] = f"the mixer {word}, alone", {**ALONE, "mixer": word, **sizes}, MIXER

@@ -17,7 +17,6 @@ from ..workload import LEAST, MOST, Workload
 
 SIZES = tuple(LEAST)
 OPTIONS = tuple(name for name in Workload._fields if name not in (*SIZES, "conv"))
-NAMES = (*SIZES, *OPTIONS, "hardware", *(name for name, (kind, *_) in FIELDS.items() if kind not in ("table", "list")))
 MOST_VALUES = 10_000  # of an axis whose every value needs a model or a pass of its own
 
 
@@ -41,8 +40,10 @@ def parsed(texts):
 
 def checked(name, values):
     """The values of one axis, from a text as above or a list, range or array of them; InputError says what is wrong."""
-    if name not in NAMES:
-        raise unknown("name to vary", name, NAMES)
+    fields = [field for field, (kind, *_) in FIELDS.items() if kind not in ("table", "list")]
+    names = (*SIZES, *OPTIONS, "hardware", *fields)
+    if name not in names:
+        raise unknown("name to vary", name, names)
     if isinstance(values, str):
         found = _of_text(name, values)
     else:

@@ -2,7 +2,7 @@
 
 FORMATS = ("table", "json", "csv", "markdown", "html")
 STREAMED = ("jsonl", "parquet")  # further ones of a sweep
-ENDINGS = {"json": "json", "csv": "csv", "md": "markdown", "html": "html", "htm": "html"}  # of files
+ENDINGS = {"txt": "table", "json": "json", "csv": "csv", "md": "markdown", "html": "html", "htm": "html"}  # of files
 
 
 def rendered(form, data, view, to_file=False, **more):

@@ -23,7 +23,7 @@ def _models(screen, data, wide):
 
 # words of the fields where a column is narrow
 SHORT = {
-    "rmsnorm": "rms", "rmsnorm_plus_one": "rms+1", "layernorm": "ln", "layernorm_no_bias": "ln w",
+    "rmsnorm": "rms", "rmsnorm_plus_one": "rms+1", "rmsnorm_plain": "rms -", "layernorm": "ln", "layernorm_no_bias": "ln w",
     "layernorm_plain": "ln -", "layernorm_plus_one": "ln+1", "output": "out", "serial": "", "parallel": "par",
     "parallel_two_norms": "par",
     "rotary": "rope", "sinusoidal": "sine", "relative_bias": "bias", "relative_shaw": "shaw", "relative_xl": "xl",

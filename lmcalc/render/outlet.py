@@ -14,16 +14,16 @@ def prepare():
         sys.stdout.reconfigure(errors="replace")
 
 
-def check(path):
+def check(path, option="-o"):
     """Refuse a path that cannot be written, before any work is done."""
     folder = os.path.dirname(os.path.abspath(path))
     path = str(path)
     if os.path.isdir(path) or not os.path.basename(path):
-        raise InputError(f"-o {path}: is a folder; allowed: a file")
+        raise InputError(f"{option} {path}: is a folder; allowed: a file")
     if not os.path.isdir(folder):
-        raise InputError(f"-o {path}: cannot be written: there is no folder {os.path.dirname(path)}")
+        raise InputError(f"{option} {path}: cannot be written: there is no folder {os.path.dirname(path)}")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK) or not os.access(folder, os.W_OK):
-        raise InputError(f"-o {path}: cannot be written: Permission denied")
+        raise InputError(f"{option} {path}: cannot be written: Permission denied")
 
 
 class Outlet:

@@ -24,12 +24,18 @@ MOST_SHOWN = {"table": 10_000, "html": 10_000, "markdown": 100_000}  # rows
 ROW_GROUP = 2**20  # rows of a row group of Parquet
 
 
-def answer(asked, form, path=None, wide=None, given=False):
-    """A Sweep in a format: (text, status), the text None where it is written already. given: columns were chosen."""
+def answer(asked, form, path=None, wide=None, given=False, plotted=False):
+    """A Sweep in a format: (text, status), the text None where it is written already.
+
+    given: columns were chosen. plotted: there is a picture, beside which a table that is too long may be missing.
+    """
     if form == "parquet" and path is None:
         raise InputError("Parquet is not for a terminal; allowed: -o FILE.parquet")
     _written(asked)
     if form in MOST_SHOWN:
+        if asked.points > MOST_SHOWN[form] and plotted and path is None:
+            print(f"lmcalc: note: {asked.points:,} rows, not shown; -o FILE.csv writes them", file=sys.stderr)
+            return None, 0
         if asked.points > MOST_SHOWN[form]:
             raise InputError(
                 f"{asked.grid.said()} as {form}; allowed: at most {MOST_SHOWN[form]:,} rows; give shorter ranges, or "

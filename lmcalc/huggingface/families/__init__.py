@@ -1,6 +1,9 @@
 """One short function for each `model_type`: a Config in, the fields of a card out (see fields.FIELDS; None: not set).
 
-The table says where each is; transformers 5 is what they were read from and are checked against (tests/test_logits.py).
+The tables say where each is. FAMILIES: those of transformers 5, from which they were read and against which they are
+checked (tests/test_logits.py); defaults.json has the defaults of their classes. OUTSIDE: published with code of their
+own, or with none, for which transformers has no class; that code is never run, so a config has to have each key that
+its function needs.
 """
 
 from importlib import import_module
@@ -64,6 +67,16 @@ FAMILIES = {
     "dbrx": ("other", "dbrx"),
     "jetmoe": ("moe", "jetmoe"),
     "switch_transformers": ("moe", "switch_transformers"),
+    "granitemoe_swa": ("moe", "granitemoe_swa"),
+    "aria_text": ("moe", "aria_text"),
+    "cohere2_moe": ("moe", "cohere2_moe"),
+    "solar_open": ("sigmoid_moe", "solar_open"),
+    "exaone_moe": ("sigmoid_moe", "exaone_moe"),
+    "afmoe": ("sigmoid_moe", "afmoe"),
+    "hy_v3": ("sigmoid_moe", "hy_v3"),
+    "sarvam_moe": ("sigmoid_moe", "sarvam_moe"),
+    "flint": ("sigmoid_moe", "flint"),
+    "kolibri1": ("sigmoid_moe", "kolibri1"),
     # attention of other forms
     "llama4_text": ("other", "llama4"),
     "mimo_v2_flash": ("other", "mimo_v2_flash"),
@@ -77,6 +90,11 @@ FAMILIES = {
     "glm_moe_dsa": ("latent", "glm_moe_dsa"),
     "minicpm3": ("latent", "minicpm3"),
     "longcat_flash": ("latent", "longcat_flash"),
+    "glm4_moe_lite": ("latent", "glm4_moe_lite"),
+    "sarvam_mla": ("latent", "sarvam_mla"),
+    "axk1": ("latent", "axk1"),
+    "mistral4": ("latent", "mistral4"),
+    "youtu": ("latent", "youtu"),
     # state spaces and recurrences
     "mamba": ("recurrent", "mamba"),
     "falcon_mamba": ("recurrent", "falcon_mamba"),
@@ -99,7 +117,28 @@ FAMILIES = {
     "kimi_linear": ("hybrid", "kimi_linear"),
     "minimax": ("hybrid", "minimax"),
 }
+OUTSIDE = {
+    "baichuan": ("outside", "baichuan"),
+    "chatglm": ("outside", "chatglm"),
+    "deepseek": ("outside", "deepseek"),
+    "grok-1": ("outside", "grok"),
+    "internlm": ("outside", "internlm"),
+    "internlm2": ("outside", "internlm2"),
+    "mimo": ("outside", "mimo"),
+    "openlm": ("outside", "openlm"),
+    "phi3small": ("outside", "phi3small"),
+    "qwen": ("outside", "qwen"),
+    "step3_text": ("outside", "step3"),
+    # with no code at all: the tables of papers
+    "chinchilla": ("papers", "gopher"),
+    "encoder-decoder": ("papers", "transformer"),
+    "gopher": ("papers", "gopher"),
+    "gpt3": ("papers", "gpt3"),
+    "lamda": ("papers", "lamda"),
+    "palm": ("papers", "palm"),
+}
 NESTED = {  # multimodal model_type: that of its text_config
+    "aria": "aria_text",
     "gemma3": "gemma3_text",
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
@@ -117,5 +156,10 @@ ALIASES = {
 
 def family(model_type):
     """The function of a model_type."""
-    file, name = FAMILIES[model_type]
+    file, name = (FAMILIES | OUTSIDE)[model_type]
     return getattr(import_module(f".{file}", __name__), name)
+
+
+def published_defaults(model_type):
+    """What a key left out means by the published code, or paper, of a model_type outside transformers."""
+    return getattr(import_module(f".{OUTSIDE[model_type][0]}", __name__), "DEFAULTS", {}).get(model_type, {})

@@ -159,15 +159,16 @@ def first_dense(c, count, first=0):
     return [layer >= first and layer % every == 0 for layer in range(count)]
 
 
-def with_experts(found, mixture, sparse, *ways):
-    """The fields of a model whose layers have experts or not, `sparse` says which; ways: what else differs."""
+def with_experts(found, mixture, sparse, *ways, beside=None):
+    """The fields of a model whose layers have experts or not, `sparse` says which; ways: what else differs; beside: in
+    what else layers with experts differ from the others."""
     if not any(sparse):
         return found | combined(*ways)
     if all(sparse):
         found = {key: value for key, value in found.items() if key != "d_ff"}
-        return found | mixture | combined(*ways)
+        return found | mixture | (beside or {}) | combined(*ways)
     names = ["experts" if each else "dense" for each in sparse]
-    return found | mixture | combined(*ways, (names, {"dense": {"n_experts": 0}, "experts": {}}))
+    return found | mixture | combined(*ways, (names, {"dense": {"n_experts": 0}, "experts": beside or {}}))
 
 
 ATTENTION_FIELDS = (

@@ -6,7 +6,7 @@ The functions say in which ways a family differs from what its class is built on
 import math
 
 from ..irrelevant import IRRELEVANT
-from ..layers import ROTARY_FIELDS, by_layer, kinds_of, layer_types, pattern_types, rotary
+from ..layers import ROTARY_FIELDS, by_layer, combined, kinds_of, layer_types, pattern_types, rotary
 from .common import (
     ACTIVATIONS,
     GATED,
@@ -411,7 +411,12 @@ def seed_oss(c):
 
 
 def exaone4(c):
-    found = llama_like(c)
+    found, way = exaone(c, llama_like(c))
+    return found | {"norm_placement": "output"} | combined(way)
+
+
+def exaone(c, found):
+    """(fields, how layers differ) of EXAONE's attention: windows in most layers, and only these turn."""
     window, every = c.get("size", "sliding_window"), c.data.get("sliding_window_pattern", 4)
     if isinstance(every, str) and every and not set(every) - set("LG"):  # "LLLG": local, local, local, global
         c.skip("sliding_window_pattern")
@@ -419,11 +424,11 @@ def exaone4(c):
     else:
         every = c.get("count", "sliding_window_pattern")
         types = layer_types(c, found["n_layers"], lambda layer: window is not None and every and (layer + 1) % every)
-    found |= {"norm_placement": "output", "qk_norm": "head"}
+    found = found | {"qk_norm": "head"}
     if window is None:
-        return found
+        return found, ([], {})
     rope = {key: found.pop(key, None) for key in ROTARY_FIELDS}
-    return found | by_layer(types, {"full": {"positions": "none"}, "sliding": {"window": window, **rope}})
+    return found, (types, {"full": {"positions": "none"}, "sliding": {"window": window, **rope}})
 
 
 def ernie4_5(c):

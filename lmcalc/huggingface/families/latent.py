@@ -44,6 +44,41 @@ def deepseek_v3(c):
     return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"]))
 
 
+def sarvam_mla(c):
+    c.skip("q_head_dim")
+    return deepseek_v3(c)
+
+
+def glm4_moe_lite(c):
+    found = latent(c) | {
+        "rope_layout": "interleaved" if c.get("bool", "rope_interleave") else None,
+        "n_mtp_layers": c.get("count", "num_nextn_predict_layers") or None,
+    }
+    return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"], 1))
+
+
+def axk1(c):
+    found = latent(c) | {"rope_layout": "interleaved" if c.get("bool", "rope_interleave") else None}
+    return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"], 1),
+                        beside={"ffn_output_norm": True})  # fmt: skip
+
+
+def mistral4(c):
+    found = latent(c) | {"rope_layout": "interleaved" if c.get("bool", "rope_interleave") else None, "rotary_dim": None}
+    table = c.inside("rope_parameters") or c.default("rope_parameters")
+    beta, floor = table.get("positive", "llama_4_scaling_beta"), table.get("size", "original_max_position_embeddings")
+    if beta is not None:
+        found |= {"attention_temperature": beta, "attention_temperature_floor": floor, "attention_growth": "log"}
+    table.skip("max_position_embeddings")
+    mixture = deepseek_experts(c) | {"router": "softmax", "router_bias": None}
+    return with_experts(found, mixture, first_dense(c, found["n_layers"]))
+
+
+def youtu(c):
+    c.skip("embedding_initializer_range")
+    return latent(c) | {"rope_layout": "interleaved" if c.get("bool", "rope_interleave") else None}
+
+
 def deepseek_v32(c):
     found = _indexed(c) | {"rope_layout": "interleaved", "index_rope_layout": "half"}
     return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"]))

@@ -1,6 +1,7 @@
 """Mixtures of experts on softmax attention: one short function for each `model_type`."""
 
-from ..layers import layer_types, rotary
+from ...cards import is_kind
+from ..layers import ROTARY_FIELDS, layer_types, rotary
 from .common import (
     bias,
     deepseek_experts,
@@ -14,6 +15,7 @@ from .common import (
     sizes,
     with_experts,
 )
+from .dense import cohere as _cohere
 
 
 def every_layer(found, mixture):
@@ -91,6 +93,21 @@ def granitemoe(c):
 
 def granitemoeshared(c):
     return granitemoe(c) | {"shared_d_ff": c.get("count", "shared_intermediate_size") or None}
+
+
+def granitemoe_swa(c):
+    found = granite(c) | {"attention_sinks": True}
+    count, window = found["n_layers"], c.get("size", "sliding_window")
+    types = layer_types(c, count, lambda layer: layer % 4)
+    bases = c.get("list", "layer_rope_theta") or [found["rope_base"]] * count
+    if len(bases) != count or not all(each == 0 or is_kind(each, "positive") for each in bases):
+        c.refuse("layer_rope_theta", bases, f"a number of at least 0 for each of the {count} layers")
+    rope = {key: found.pop(key, None) for key in ROTARY_FIELDS}
+    turned = {f"base_{each:g}": {**rope, "rope_base": float(each)} if each else {"positions": "none"} for each in bases}
+    mixture = experts(c, "intermediate_size", router="topk_softmax",
+                      shared_d_ff=c.get("count", "shared_intermediate_size") or None)  # fmt: skip
+    return with_experts(found, mixture, [True] * count, (types, {"full": {}, "sliding": {"window": window}}),
+                        ([f"base_{each:g}" for each in bases], turned))  # fmt: skip
 
 
 def granite(c):
@@ -201,6 +218,34 @@ def switch_transformers(c):
         router_bias=flag(c, "router_bias", "linear", None),
     )  # fmt: skip
     return with_experts(found, mixture, max(sparse.values(), key=len))
+
+
+def aria_text(c):
+    c.only("hidden_act", "silu", "its experts have no other")
+    found = llama_like(c) | {"attention_bias": bias(c), "ffn_bias": c.get("bool", "mlp_bias") or None}
+    return every_layer(found, experts(c, "intermediate_size", router="topk_softmax",
+                                      n_shared_experts=c.get("count", "moe_num_shared_experts") or None))  # fmt: skip
+
+
+def cohere2_moe(c):
+    rms = c.get("positive", "rms_norm_eps") is not None
+    found = _cohere(c.without("layer_norm_eps") if rms else c)
+    found |= {"norm": "rmsnorm" if rms else found["norm"], "d_ff": c.get("size", "prefix_dense_intermediate_size") or found["d_ff"]}
+    count, window, width = found["n_layers"], c.get("size", "sliding_window"), c.need("size", "intermediate_size")
+    shared, dense = c.get("count", "num_shared_experts") or None, c.get("count", "first_k_dense_replace") or 0
+    first, every = (c.need("size", key) for key in ("prefix_dense_sliding_window_pattern", "sliding_window_pattern"))
+    types = layer_types(c, count, lambda at: (at + 1) % first if at < dense else (at - dense + 1) % every)
+    scores, how = (c.need(words, key) for words, key in ((("softmax", "sigmoid"), "expert_selection_fn"),
+                                                         (("average", "sum"), "shared_expert_combination_strategy")))
+    mixture = experts(
+        c, "intermediate_size", router=f"topk_{scores}", n_shared_experts=shared,
+        router_normalized=scores == "sigmoid" and c.get("bool", "norm_topk_prob") or None,
+        experts_scale=0.5 if shared and how == "average" else None,
+    )  # fmt: skip
+    sparse, rope = first_dense(c, count), {key: found.pop(key, None) for key in ROTARY_FIELDS}
+    types = ["turned" if kind == "full" and first == 1 and not each else kind for kind, each in zip(types, sparse)]
+    kinds = {"full": {"positions": "none"}, "turned": rope, "sliding": {"window": window, **rope}}
+    return with_experts(found, mixture, sparse, (types, kinds))
 
 
 def minimax_m2(c):

@@ -6,19 +6,22 @@ is called so and no more. "q|k|v" on the left: the three lie in one tensor, one 
 three tensors, which are parts of one.
 
 Behind a colon stands how a matrix lies, where it is not (outputs, inputs), each side in the order of our axes and
-merged: > outputs, < inputs, @ what stacks matrices, parentheses around what is merged, 1 an axis of size one. Before it
+merged: > outputs, < inputs, @ what stacks matrices, parentheses around what is merged, 1 an axis of size one, ^ the
+first of the outputs and _ the others. Before it
 how parts share it, where not one after the other: "groups" for each key/value head, "turns" entry by entry. "rows" is a
 norm with a row for each head, "last" has its last axis apart.
 """
 
+from ...errors import InputError
 from .dense import DENSE, FALCON_40B, T5, T5_PLAIN
 from .gemma import GEMMA
 from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID, zamba2
 from .latent import LATENT, WITHOUT_Q_LATENT
 from .moe import MOE
 from .recurrent import RECURRENT
+from .sigmoid_moe import SIGMOID_MOE
 
-NAMES = DENSE | MOE | GEMMA | LATENT | RECURRENT | HYBRID
+NAMES = DENSE | MOE | SIGMOID_MOE | GEMMA | LATENT | RECURRENT | HYBRID
 CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outputs)
 
 # Prefixes that some published files leave out, and endings that old files have, with what they are now
@@ -68,6 +71,8 @@ CONSTANTS = {r"model\.layers\.\d+\.mlp\.act_fn\.beta": 0.5, r"model\.layers\.\d+
 
 def table(model, file=()):
     """{path without ".weight" or ".bias": module} of a model; file: names of the tensors in its checkpoint."""
+    if model.family not in NAMES:
+        raise InputError(f"names of tensors are not known for model_type {model.family!r}")
     fields, found = model.fields, NAMES[model.family]
     if model.family == "zamba2":
         return zamba2(model)

@@ -30,6 +30,11 @@ LATENT = {
     "deepseek_v32": DEEPSEEK,
     "glm_moe_dsa": DEEPSEEK,
     "minicpm3": MLA,
+    "glm4_moe_lite": DEEPSEEK,
+    "sarvam_mla": DEEPSEEK,
+    "axk1": DEEPSEEK | {L + "ffn_output_norm": M + "post_mlp_layernorm"},
+    "mistral4": DEEPSEEK,
+    "youtu": MLA,
     "longcat_flash": LLAMA
     | LONGCAT
     | {f"{L}attention_norm_{at}": f"{M}input_layernorm.{at}" for at in "01"}

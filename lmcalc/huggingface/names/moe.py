@@ -44,6 +44,7 @@ MOE = {
     "phimoe": MIXTRAL,
     "granitemoe": GRANITE,
     "granitemoeshared": GRANITE,
+    "granitemoe_swa": GRANITE | {L + "attention/sink": "=" + M + "self_attn.sinks"},
     "gpt_oss": GPT_OSS,
     "glm4_moe": DEEPSEEK,
     "dots1": DEEPSEEK,
@@ -54,6 +55,13 @@ MOE = {
         L + "attention/k_norm": M + "self_attn.key_layernorm",
     },
     "ernie4_5_moe": DEEPSEEK | {L + "ffn/router/correction": "=" + M + "mlp.moe_statics.e_score_correction_bias:1>"},
+    "aria_text": DEEPSEEK
+    | {
+        L + "ffn/router/gate": M + "mlp.router",
+        L + "ffn/experts/gate|up": "=" + M + "mlp.experts.gate_up_proj:@<>",
+        L + "ffn/experts/down": "=" + M + "mlp.experts.down_proj:@<>",
+    },
+    "cohere2_moe": DEEPSEEK,
     "minimax_m2": MIXTRAL | {L + "ffn/router/correction": "=" + M + "block_sparse_moe.e_score_correction_bias"},
     "llama4_text": LLAMA
     | experts(M, "feed_forward", shared="shared_expert")

@@ -1,0 +1,101 @@
+"""Mixtures of experts on softmax attention whose routers score by sigmoids: one short function for each `model_type`."""
+
+import math
+
+from ..layers import ROTARY_FIELDS, layer_types, rotary
+from .common import bias, deepseek_experts, experts, first_dense, flag, gated, heads, llama_like, with_experts
+from .dense import exaone
+from .moe import every_layer, glm4_moe, qwen_sparse
+
+ONLY = "the class in transformers knows no other"
+
+
+def solar_open(c):
+    c.skip("intermediate_size", "first_k_dense_replace")  # all layers have experts
+    c.only("use_qk_norm", False, ONLY)
+    found = heads(c)
+    found |= {"norm": "rmsnorm", "ffn": gated(c), "attention_bias": flag(c, "attention_bias", "qkv", "none")}
+    return every_layer(found | rotary(c, found), deepseek_experts(c))
+
+
+def exaone_moe(c):
+    found, way = exaone(c, llama_like(c))
+    found["n_mtp_layers"] = c.get("count", "num_nextn_predict_layers") or None
+    return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"]), way)
+
+
+def afmoe(c):
+    found = llama_like(c) | {
+        "norm_placement": "double", "attention_bias": bias(c), "qk_norm": "head",
+        "attention_gate": True, "attention_gate_bias": "none",
+    }  # fmt: skip
+    if c.get("bool", "mup_enabled"):
+        found["embedding_scale"] = math.sqrt(found["d_model"])
+    for key, value in (("score_func", "sigmoid"), ("route_norm", True), ("n_group", 1), ("topk_group", 1),
+                       ("num_expert_groups", 1), ("num_limited_groups", 1)):  # fmt: skip
+        c.only(key, value, ONLY)
+    c.skip("load_balance_coeff", "use_grouped_mm")
+    count, window, every = found["n_layers"], c.get("size", "sliding_window"), c.get("size", "global_attn_every_n_layers")
+    types = layer_types(c, count, lambda layer: every and (layer + 1) % every)
+    mixture = experts(
+        c, router="sigmoid", router_bias="correction_parameter", router_normalized=True, router_eps=1e-20,
+        router_scale=c.get("positive", "route_scale"), n_shared_experts=c.get("count", "num_shared_experts") or None,
+    )  # fmt: skip
+    dense = c.get("count", "num_dense_layers") or 0
+    sparse = [layer >= dense for layer in range(count)]
+    return with_experts(found, mixture, sparse, turned_in_windows(found, types, window))
+
+
+def turned_in_windows(found, types, window):
+    """How layers differ of which only those with a window turn queries and keys; takes the rotary fields of all."""
+    rope = {key: found.pop(key, None) for key in ROTARY_FIELDS}
+    return types, {"full": {"positions": "none"}, "sliding": {"window": window, **rope}}
+
+
+def hy_v3(c):
+    found = llama_like(c) | {
+        "attention_bias": bias(c), "qk_norm": "head", "ffn_bias": c.get("bool", "mlp_bias") or None,
+        "n_mtp_layers": c.get("count", "num_nextn_predict_layers") or None,
+    }  # fmt: skip
+    c.skip("enable_moe_fp32_combine")
+    c.only("qk_norm", True, ONLY)
+    mixture = experts(
+        c, router="sigmoid", router_bias="correction", router_normalized=True, router_eps=1e-20,
+        router_scale=c.get("positive", "router_scaling_factor"),
+        n_shared_experts=c.get("count", "num_shared_experts") or None,
+    )  # fmt: skip
+    return with_experts(found, mixture, first_dense(c, found["n_layers"], 1))
+
+
+def sarvam_moe(c):
+    biased = c.get("bool", "attention_bias", "use_qkv_bias")
+    return glm4_moe(c) | {"attention_bias": "qkv" if biased else "none"}
+
+
+def flint(c):
+    found = llama_like(c) | {"attention_bias": bias(c), "qk_norm": "head", "attention_sinks": True}
+    count, window = found["n_layers"], c.get("size", "sliding_window")
+    types = layer_types(c, count, lambda layer: layer > 1 and layer % 4 != 1 and layer != count - 1)
+    mixture = experts(
+        c, router="sigmoid", router_normalized=c.get("bool", "norm_topk_prob") or None,
+        shared_d_ff=c.need("size", "shared_expert_intermediate_size"),
+    )  # fmt: skip
+    sparse = qwen_sparse(c, count)
+    if c.data.get("mlp_only_layers") is None:
+        sparse = [layer > 1 and each for layer, each in enumerate(sparse)]
+    return with_experts(found, mixture, sparse, turned_in_windows(found, types, window))
+
+
+def kolibri1(c):
+    found = heads(c)
+    found |= {"norm": "rmsnorm", "ffn": gated(c), "norm_placement": "double", "qk_norm": "head", **rotary(c, found)}
+    count, window = found["n_layers"], c.get("size", "sliding_window")
+    c.skip("intermediate_size")  # all layers have experts
+    types = layer_types(c, count, lambda layer: (layer + 1) % 5)
+    mixture = experts(
+        c, router="topk_sigmoid", router_bias="correction", shared_d_ff=c.need("size", "shared_expert_intermediate_size"),
+        router_normalized=c.get("bool", "norm_topk_prob") or None,
+    )  # fmt: skip
+    if window is None:
+        return every_layer(found, mixture)
+    return with_experts(found, mixture, [True] * count, turned_in_windows(found, types, window))

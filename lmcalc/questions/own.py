@@ -1,0 +1,89 @@
+"""Variants from outside the package: a component under a word that cards, commands and questions then know.
+
+    lmcalc.add_variant("ffn", "narrow_gate", make, sizes={"d_ff": None, "gate_dim": ("Y", "width of the gate", 7)})
+    lmcalc.compare("llama-3.1-8b", [{"ffn": "narrow_gate", "gate_dim": 256}])
+
+It holds in this process. A script that ends in `lmcalc.cli.main()` is the command line with that variant in it.
+"""
+
+import re
+
+from ..components import BLOCKS, FFNS, MIXERS, NORMS
+from ..errors import InputError, shown, unknown
+from ..fields import FIELDS
+from . import variants
+
+# field of a card: (the table of its components, fields of a tiny model that has one, where in that model it is)
+SLOTS = {
+    "norm": (NORMS, variants.PLAIN, "final_norm"),
+    "ffn": (FFNS, {**variants.BASE, **variants.HEADS, "positions": "none"}, variants.FEED_FORWARD),
+    "mixer": (MIXERS, variants.ALONE, variants.MIXER),
+    "block": (BLOCKS, variants.LLAMA, "layers"),
+}
+ADDED, SIZES = {}, set()  # {word: field} and the sizes of their own, of variants that were added
+
+
+def add_variant(field, word, make, sizes=None, what="a variant from outside"):
+    """Let `word` be a value of a card's `field`, and make(...) the component that it stands for.
+
+    field: "norm", "ffn", "mixer" or "block". make: a class or function, called as those of components/__init__.py: for
+    a norm with (width, epsilon, axes of its weight); a feed-forward with the fields of its layer; a mixer with these
+    and whether the stack is causal; a block with these and its branches {name: component}. fields["d_ff"] is a field
+    that has to be there, fields.get("window") one that may. sizes: what of these are sizes, {field: None} for one that
+    cards have, {field: (letter in formulas, what it is, its size in a shrunken copy)} for one of its own. what: a line
+    for `lmcalc formula --list`. A word that was added may be added again, and is then replaced.
+
+    Raises InputError for a word, field or letter that stands for something else.
+    """
+    if field not in SLOTS:
+        raise unknown("field to add a variant to", field, SLOTS)
+    table, around, where = SLOTS[field]
+    _check_word(field, word)
+    if not callable(make):
+        raise InputError(f"make = {shown(make)}; allowed: a class or function that makes the component")
+    sizes = sizes or {}
+    letters = {letter: name for name, (letter, _) in variants.SIZES.items() if name in around or name in sizes}
+    for name, row in sizes.items():
+        _check_size(name, row, letters)
+    for name, row in sizes.items():
+        if row is not None:
+            letter, meaning, small = row
+            FIELDS[name], variants.SIZES[name] = ("size", meaning, small), (letter, meaning)
+            SIZES.add(name)
+    kind, meaning, small = FIELDS[field]
+    if word not in kind:
+        FIELDS[field] = ((*kind, word), meaning, small)
+    table[word], ADDED[word] = make, field
+    variants.VARIANTS[word] = (what, {**around, field: word, **dict.fromkeys(sizes)}, where)
+
+
+def _check_word(field, word):
+    if not isinstance(word, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", word):
+        raise InputError(f"word = {shown(word)}; allowed: small letters, digits and _, a letter first")
+    taken = word in FIELDS[field][0] or word in variants.every() or word in variants.ALIASES
+    if taken and ADDED.get(word) != field:
+        raise InputError(f"word = {word!r} stands for something else; allowed: one that is not in use")
+
+
+def _check_size(name, row, letters):
+    """InputError unless the row is None for a size of cards, or describes one of its own."""
+    if row is None:
+        if name not in variants.SIZES:
+            raise unknown("size", name, variants.SIZES)
+        return
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or (
+        name in FIELDS and name not in SIZES
+    ):  # fmt: skip
+        raise InputError(f"sizes: {shown(name)} with a row; allowed: a name that no field has, or None for its row")
+    if not isinstance(row, tuple | list) or len(row) != 3 or not isinstance(row[1], str) or not _is_small(row[2]):
+        raise InputError(f"sizes: {name} = {shown(row)}; allowed: None, or (letter, what it is, size when shrunk)")
+    letter = row[0]
+    if not isinstance(letter, str) or not re.fullmatch(r"[A-Z][A-Za-z0-9_]*", letter):
+        raise InputError(f"sizes: {name}: letter {shown(letter)}; allowed: a capital letter, as in Y or C_q")
+    if letter in variants.WORKLOAD or letters.get(letter, name) != name:
+        meaning = variants.WORKLOAD.get(letter) or variants.SIZES[letters[letter]][1]
+        raise InputError(f"sizes: {name}: {letter} is {meaning} already; allowed: another letter")
+
+
+def _is_small(number):
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 1
