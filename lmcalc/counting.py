@@ -13,7 +13,7 @@ import numpy
 _COUNTED = {
     numpy.add, numpy.subtract, numpy.multiply, numpy.true_divide, numpy.negative, numpy.exp, numpy.tanh, numpy.sqrt,
     numpy.log, numpy.log1p, numpy.maximum, numpy.minimum, numpy.absolute, numpy.square, numpy.greater, numpy.less,
-    numpy.expm1, numpy.greater_equal, numpy.less_equal, numpy.power,
+    numpy.expm1, numpy.greater_equal, numpy.less_equal, numpy.power, numpy.remainder,
 }  # fmt: skip
 _FREE = {numpy.logical_and, numpy.logical_or, numpy.logical_not, numpy.bitwise_and, numpy.bitwise_or, numpy.invert}
 _MOVING = {

@@ -32,6 +32,8 @@ FIELDS = {
     "max_positions": ("size", "longest context that the model was made for; rows of a learned table", 31),
     "embedding_dim": ("size", "width of the embedding table where it is not d_model (OPT 350M)", 17),
     "token_types": ("size", "rows of a table of token types (BERT)", 2),
+    "more_token_types": ("list", "rows of further such tables (ERNIE: tasks; TAPAS: columns, rows ...)", None),
+    "layer_groups": ("layers", "groups of layers, one after the other, that share the weights of one (ALBERT)", None),
     # layers that differ
     "layers": (
         "list",
@@ -42,7 +44,16 @@ FIELDS = {
     # choices
     "stack": (("decoder", "encoder", "encoder_decoder"), "which stacks the model has", None),
     "block": (
-        ("serial", "parallel", "parallel_two_norms", "altup", "normed_residual", "shortcut", "hybrid"),
+        (
+            "serial",
+            "parallel",
+            "parallel_two_norms",
+            "altup",
+            "normed_residual",
+            "shortcut",
+            "hybrid",
+            "hyper_connections",
+        ),
         "attention and feed-forward one after the other, or side by side behind one shared norm or one each, ...",
         None,
     ),
@@ -68,7 +79,13 @@ FIELDS = {
     "norm_eps": ("positive", "epsilon of the norms", None),
     "embedding_norm": ("bool", "a norm right behind the embedding (BLOOM, BERT)", None),
     "embedding_norm_first": ("bool", "it lies before positions are added (decoder of Blenderbot small)", None),
+    "attention_norm": ("bool", "the norm before attention, where norms lie there (ModernBERT: not in layer 0)", None),
     "final_norm": ("bool", "a norm before the head", None),
+    "final_norm_kind": (
+        ("rmsnorm", "rmsnorm_plus_one", "layernorm", "layernorm_no_bias"),
+        "kind of that norm, where not that of the others (ESM C)",
+        None,
+    ),
     "ffn": (
         (
             "relu",
@@ -81,6 +98,7 @@ FIELDS = {
             "xielu",
             "glu",
             "reglu",
+            "relu2glu",
             "geglu",
             "geglu_tanh",
             "swiglu",
@@ -94,6 +112,7 @@ FIELDS = {
         None,
     ),
     "ffn_bias": ("bool", "biases in the feed-forward", None),
+    "ffn_down_bias": ("bool", "a bias in its last matrix alone (GTE)", None),
     "ffn_sub_norm": ("bool", "a norm of what goes into the last matrix of the feed-forward (BitNet)", None),
     "ffn_scales": ("list", "factors on gate and output of a gated feed-forward (Falcon-H1)", None),
     "ffn_limit": ("positive", "what swiglu_clamped and swiglu_limited clamp at", None),
@@ -110,6 +129,7 @@ FIELDS = {
         "rows of a learned table before the first position (OPT: 2), or its number in sinusoids",
         2,
     ),
+    "position_table": ("bool", "a learned table beside other positions (MPNet)", None),
     "sinusoid_form": (
         ("turns", "halves", "tensor2tensor"),
         "sines and cosines in turns; all sines first (CTRL); the same with frequencies down to 1/10000 (XGLM)",
@@ -182,7 +202,7 @@ FIELDS = {
     "per_layer_vocab": ("size", "rows of their table, where not vocab_size", 33),
     "layer_scale": ("bool", "a factor on what leaves a layer, a buffer (Gemma 4)", None),
     "ffn_sparsity": ("positive", "share of the feed-forward's hidden entries that become zero (Gemma 3n)", None),
-    # blocks that layers share (Zamba2)
+    # blocks that layers share (Zamba)
     "shared_blocks": ("layers", "transformer blocks that layers of block hybrid share", 2),
     "shared_block": ("count", "which of them a layer has, from 0 on", None),
     "shared_ffn": (
@@ -190,7 +210,7 @@ FIELDS = {
         "activation of their feed-forward",
         None,
     ),
-    "adapter_rank": ("size", "rank of what a layer adds to their projections", 3),
+    "adapter_rank": ("size", "rank of what a layer adds to their projections, where it adds something", 3),
     "attention_adapter": ("bool", "to those of attention, too", None),
     # latent attention
     "q_latent_dim": ("size", "width that queries are projected down to", 19),
@@ -205,6 +225,14 @@ FIELDS = {
     "index_head_dim": ("size", "size of a head of the indexer", 10),
     "index_rope_layout": (("half", "interleaved"), "rotary pairs of the indexer, where not as rope_layout", None),
     "index_shared": ("bool", "keys are those that the last layer with an indexer chose (GLM 5.2)", None),
+    # compressed attention and hyper-connections (DeepSeek V4)
+    "out_groups": ("size", "groups of heads that go down to out_latent_dim numbers each before the output", 3),
+    "out_latent_dim": ("size", "those numbers, of a group", 13),
+    "compression": ("size", "tokens of a window for which the cache has one entry, J (beside the last tokens)", 5),
+    "compression_overlap": ("bool", "an entry is made of its window and the one before", None),
+    "hyper_streams": ("size", "residual streams of the block hyper_connections, n", 3),
+    "hyper_iterations": ("size", "how often rows and columns of their mixing are divided by their sums", 3),
+    "hyper_eps": ("positive", "added to those sums", None),
     # mixtures of experts
     "n_experts": ("count", "experts that a router chooses from, E; 0 for layers with a plain feed-forward", 7),
     "experts_per_token": ("size", "experts that a token uses, A", None),
@@ -224,6 +252,7 @@ FIELDS = {
         "sqrt(softplus) of each; SparseMixer-v2",
         None,
     ),
+    "router_hashed": ("bool", "a fixed table says by token id which experts are chosen (DeepSeek V4)", None),
     "router_normalized": ("bool", "weights of the chosen experts divided by their sum", None),
     "router_eps": ("positive", "added to that sum", None),
     "router_scale": ("positive", "factor on the weights of the chosen experts", None),
@@ -295,6 +324,20 @@ FIELDS = {
     "head_vocab": ("size", "tokens that the head knows, the first ones, where not all (Apertus 1.5)", 32),
     "logits_bias": ("bool", "a bias on the logits that no training changes, a buffer (BART)", None),
     "head_transform": ("bool", "a dense layer, activation and norm before the head (BERT)", None),
+    "head_transform_dim": ("size", "width that it leads to, where neither d_model nor that of a tied table", 21),
+    "head_transform_bias": ("bool", "a bias in that layer (ModernBERT: none)", None),
+    "head_activation": (
+        ("relu", "relu2", "gelu", "gelu_tanh", "silu", "elu", "selu"),
+        "activation behind that layer, where not that of the feed-forward (ELECTRA, ModernBERT)",
+        None,
+    ),
+    "embedding_projection": (
+        ("table", "sum"),
+        "where a table of width embedding_dim is brought to d_model: right behind it (OPT 350M), or behind positions, "
+        "token types and norm (ELECTRA, ALBERT)",
+        None,
+    ),
+    "embedding_projection_bias": ("bool", "a bias in that projection", None),
     "embedding_scale": ("positive", "factor on the embeddings", None),
     "head_scale": ("positive", "factor on the hidden state before the head (T5: 1/sqrt(d_model))", None),
     "logit_scale": ("positive", "factor on the logits", None),

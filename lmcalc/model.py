@@ -23,12 +23,14 @@ class Stack(Component):
 
     position_bias: a relative bias on attention scores that all layers share (T5). per_layer: embeddings of the layers'
     own; widen, narrow: from one residual stream to several and back (both Gemma 3n). memory: blocks that layers share
-    (Zamba2). norm_first: the embedding norm lies before the positions.
+    (Zamba2, ALBERT). norm_first: the embedding norm lies before the positions. project_in: from the width in which
+    all that is summed to that of the layers.
     """
 
     runs: tuple
     positions: Component = None
     token_types: Component = None
+    more_token_types: Component = None
     embedding_norm: Component = None
     position_bias: Component = None
     per_layer: Component = None
@@ -37,14 +39,17 @@ class Stack(Component):
     memory: Component = None
     final_norm: Component = None
     norm_first: bool = False
+    project_in: Component = None
 
     def forward(self, ops, p, tokens, embed, source=None):
         """The last hidden state BTD of tokens BT; embed(tokens) looks them up, `source` is for cross attention."""
-        x = embed(tokens)
+        x, ops.left["tokens"] = embed(tokens), tokens
         with ops.fused("embedding_sum"):
             for name in self.before:
                 if getattr(self, name) is not None:
                     x = getattr(p, name)(x)
+        if self.project_in is not None:
+            x = p.project_in(x)
         shared = {} if self.position_bias is None else {"bias": p.position_bias()}
         if source is not None:
             shared["source"] = source
@@ -60,7 +65,7 @@ class Stack(Component):
     @property
     def before(self):
         """What lies between the embedding and the layers, in order."""
-        names = ("positions", "token_types")
+        names = ("positions", "token_types", "more_token_types")
         return ("embedding_norm", *names) if self.norm_first else (*names, "embedding_norm")
 
 
@@ -357,34 +362,40 @@ def _encoder(reader, changes):
 
 def _stack(reader, count, causal=True, crossed=False):
     """What a stack of `count` layers is made of. crossed: its layers attend to an encoder, too."""
+    from .components import embeddings
     from .components.positions import stack_positions
 
-    width, parts = reader["d_model"], stack_positions(reader, causal)
-    if reader.get("token_types") is not None:
-        from .components.embeddings import TokenTypes
-
-        parts["token_types"] = TokenTypes(width, reader["token_types"])
+    width, parts = reader["d_model"], stack_positions(reader, causal) | embeddings.token_types(reader)
+    parts["project_in"] = embeddings.projection_of_sum(reader)
     if reader.get("per_layer_dim") is not None:
         from .components.per_layer_embedding import per_layer_embedding
 
         parts["per_layer"] = per_layer_embedding(reader)
-    if reader.get("block") == "altup":
-        from .components.altup import Narrow, Widen
-
+    block = reader.get("block", "serial")
+    if block in components.STREAMS:
         for kind, changes in (reader.get("kinds") or {}).items():
-            if changes.get("block", "altup") != "altup":
-                reader.refuse(f"kinds.{kind}.block", changes["block"], "altup, as in all layers of such a model")
-        parts |= {"widen": Widen(width, reader["altup_streams"]), "narrow": Narrow(width, reader["altup_streams"])}
+            if changes.get("block", block) != block:
+                reader.refuse(f"kinds.{kind}.block", changes["block"], f"{block}, as in all layers of such a model")
+        parts |= components.load(components.STREAMS[block])(reader)
     if reader.get("shared_blocks") is not None:
         from .components.shared_block import shared_blocks
 
         parts["memory"] = shared_blocks(reader)
     if reader.get("embedding_norm", False):
-        parts["embedding_norm"] = components.norm(reader, width)
+        parts["embedding_norm"] = components.norm(reader, *embeddings.sum_width(reader))
         parts["norm_first"] = reader.get("embedding_norm_first", False)
     if reader.get("final_norm", reader.get("norm_placement", "pre") != "post"):
-        parts["final_norm"] = components.norm(reader, width)
-    return {"runs": stacked(reader, count, lambda fields: _block(fields, causal, crossed)), **parts}
+        parts["final_norm"] = components.norm(reader, width, kind=reader.get("final_norm_kind"))
+
+    def make(fields):
+        return _block(fields, causal, crossed)
+
+    if reader.get("layer_groups") is not None:
+        from .components.shared_layers import shared_layers
+
+        parts["memory"], groups = shared_layers(reader, count, make)
+        return {"runs": tuple(Run(times, (("layers", layer),)) for times, layer in groups), **parts}
+    return {"runs": stacked(reader, count, make), **parts}
 
 
 def _mtp(reader, runs):
@@ -426,10 +437,13 @@ def _block(reader, causal, crossed):
 
 def _feed_forward(reader):
     """Plain, of a form of its own, or a mixture of experts in layers that have some."""
-    experts = reader.get("n_experts", 0)
-    if reader.get("ffn") in components.FFNS:
-        make = components.load(components.FFNS[reader["ffn"]])
-    elif isinstance(experts, int) and experts == 0:
+    experts, form = reader.get("n_experts", 0), components.FFNS.get(reader.get("ffn"))
+    dense = isinstance(experts, int) and experts == 0
+    if form is not None:
+        if not dense:
+            reader.refuse("n_experts", experts, f"0 with ffn = {reader['ffn']!r}, of which no expert can be made")
+        make = components.load(form)
+    elif dense:
         from .components.feed_forward import feed_forward as make
     elif reader.get("experts_beside_ffn", False):
         from .components.dense_and_experts import dense_and_experts as make

@@ -9,6 +9,7 @@ J rows of a position table or taps of a convolution, X state, Y low rank, Q chun
 import contextlib
 
 from . import patterns
+from .compress import Compressions
 from .numbers import minimum, monomial, times
 from .primitives import PRIMITIVES
 from .route import Routes
@@ -34,7 +35,7 @@ def _parse(equation):
     return found
 
 
-class Ops(Scans, Routes):
+class Ops(Scans, Routes, Compressions):
     """Records one forward pass of `new` tokens for `batch` sequences whose caches hold `past` tokens.
 
     batch, new, past: int, SymPy symbol or float array. unroll: trace every layer by itself. options: the conventions
@@ -292,7 +293,7 @@ class Ops(Scans, Routes):
         if self.data is not None:
             attributes = dict(zip(("cos", "sin"), tables.values(self, x.axes)))
         return self._emit("rotate", [x], x.axes, x.sizes, points, size=size, interleaved=tables.interleaved,
-                          **attributes)  # fmt: skip
+                          last=tables.last, **attributes)  # fmt: skip
 
     # Movement -------------------------------------------------------------------------------------------------------
 
@@ -340,7 +341,7 @@ class Ops(Scans, Routes):
         """x at one place of an axis, which is lost: a view."""
         where = x.axes.index(axis)
         sizes = x.sizes[:where] + x.sizes[where + 1 :]
-        axes, take = x.axes[:where] + x.axes[where + 1 :], (*[slice(None)] * where, place)
+        axes, take = x.axes[:where] + x.axes[where + 1 :], (*[slice(None)] * where, place, ...)
         return self._emit("view", [x], axes, sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base, writes=False,
                           take=take)  # fmt: skip
 
@@ -465,6 +466,17 @@ class Ops(Scans, Routes):
             found = self._masks[_key(window)] = Mask(patterns.pairs(self.past, self.new, window))
             if self.data is not None:
                 found.data = self.data.causal(self, window)
+        return found
+
+    def near(self, reach):
+        """The mask under which each token of an encoder sees itself and `reach` tokens on either side."""
+        key = "near", _key(reach)
+        found = self._masks.get(key)
+        if found is None:
+            found = self._masks[key] = Mask(patterns.near_pairs(self.new, reach))
+            if self.data is not None:
+                query, place = self.data.positions(self)
+                found.data = abs(query - place) <= reach
         return found
 
 

@@ -107,6 +107,16 @@ def pairs(past, new, window=None):
     return causal_pairs(past, new, window)
 
 
+def near_pairs(n, reach):
+    """Allowed (query, key) pairs of an encoder of n tokens whose queries see `reach` keys on either side.
+
+    >>> near_pairs(10, 2), near_pairs(2, 5)
+    (44, 4)
+    """
+    most = minimum(reach, n - 1)
+    return n + 2 * most * n - most * (most + 1)
+
+
 def held(past, window=None):
     """Stored tokens that the tokens after `past` can still see.
 

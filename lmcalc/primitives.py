@@ -232,16 +232,19 @@ def mask(np, x, allowed):
 
 
 @primitive(ELEMENTWISE, per_element=3, backward=(3, 0))
-def rotate(np, x, cos, sin, size, interleaved):
-    """Rotary positions on the first `size` entries of the last axis: 4 products and 2 sums a pair (Su et al. 2021)."""
-    turned = x[..., :size]
+def rotate(np, x, cos, sin, size, interleaved, last=False):
+    """Rotary positions on `size` entries of the last axis, the first or last: 4 products, 2 sums a pair (RoFormer)."""
+    start = x.shape[-1] - size if last else 0
+    turned = x[..., start : start + size]
     if interleaved:
         a, b = turned[..., 0::2], turned[..., 1::2]
     else:
         a, b = turned[..., : size // 2], turned[..., size // 2 :]
     pair = a * cos - b * sin, b * cos + a * sin
     turned = np.stack(pair, axis=-1).reshape(turned.shape) if interleaved else np.concatenate(pair, axis=-1)
-    return turned if size == x.shape[-1] else np.concatenate((turned, x[..., size:]), axis=-1)
+    if size == x.shape[-1]:
+        return turned
+    return np.concatenate((x[..., :start], turned) if last else (turned, x[..., size:]), axis=-1)
 
 
 # Normalization: the last axis (norms: all of `axis`) is the row ----------------------------------------------------
@@ -282,8 +285,8 @@ def layer_norm(np, x, weight, bias, eps, axis=-1):
 
 
 def _mean(np, x, axis):
-    total = np.sum(x, axis=axis, keepdims=True)
-    return total / (x.size // total.size)
+    over = axis if isinstance(axis, tuple) else (axis,)
+    return np.sum(x, axis=axis, keepdims=True) / math.prod(x.shape[each] for each in over)
 
 
 @primitive(NORMALIZATION, per_element=6, per_row=5, keeps="inputs", backward=(15, 7))
@@ -440,6 +443,12 @@ def gather(np, table, index):
     return np.take(table, index, axis=0)
 
 
+@primitive(MOVEMENT)
+def named(np, table, index, experts):
+    """Rows of a table of experts by token id; a run on random weights has numbers there that are none."""
+    return np.take(table, index, axis=0).astype(int) % experts
+
+
 @primitive(MOVEMENT, keeps="index")
 def pick(np, x, index):
     """The entry of the first axis that the index names, for each place of the others."""
@@ -557,9 +566,22 @@ def columns(np, held, x, width):
 
 
 @primitive(MOVEMENT)
+def windows(np, held, x, count, size):
+    """`count` windows of `size` tokens, the first of them."""
+    whole = np.concatenate((held, x), axis=1)
+    return np.reshape(whole[:, : count * size], (x.shape[0], count, size, *x.shape[2:]))
+
+
+@primitive(MOVEMENT)
+def behind(np, held, x, count):
+    """What comes behind the first `count` tokens."""
+    return np.concatenate((held, x), axis=1)[:, count:]
+
+
+@primitive(MOVEMENT)
 def delay(np, held, x):
     """For each token the one before it."""
-    return np.concatenate((held, x[:, :-1]), axis=1)
+    return np.concatenate((held, x), axis=1)[:, : x.shape[1]]
 
 
 @primitive(MOVEMENT)

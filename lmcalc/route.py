@@ -17,6 +17,11 @@ class Routes:
             "choose", [x], x.axes[:-1] + "A", (*x.sizes[:-1], count), role="index", dtype="int32", count=count
         )
 
+    def named(self, table, tokens, experts):
+        """The experts that a table (VA) names for each token id (BT): an index array BTA."""
+        return self._emit("named", [table, tokens], tokens.axes + "A", (*tokens.sizes, table.sizes[-1]), role="index",
+                          dtype="int32", touched=tokens.elements(), experts=experts)  # fmt: skip
+
     def chosen(self, x, index):
         """The entries of the last axis of x (BTE) that an index (BTA) names."""
         return self._emit("chosen", [x, index], index.axes, index.sizes)

@@ -76,14 +76,14 @@ class State:
 
     sizes: of what one token of one sequence adds (kind "cache"), or of the whole for one sequence (kind "state").
     window: most tokens held, or None. dtype: whose storage type it has. source: where it holds the tokens of an encoder
-    and not those of the context, how many these are.
+    and not those of the context, how many these are. rows: where a token is not a row, how many rows (see compress.py).
     """
 
-    __slots__ = ("dtype", "kind", "path", "sizes", "source", "times", "window")
+    __slots__ = ("dtype", "kind", "path", "rows", "sizes", "source", "times", "window")
 
-    def __init__(self, path, kind, dtype, sizes, window, times, source=None):
+    def __init__(self, path, kind, dtype, sizes, window, times, source=None, rows=None):
         self.path, self.kind, self.dtype, self.sizes = path, kind, dtype, sizes
-        self.window, self.times, self.source = window, times, source
+        self.window, self.times, self.source, self.rows = window, times, source, rows
 
 
 class Routing:

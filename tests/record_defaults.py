@@ -18,6 +18,8 @@ import transformers
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+from record_logits_models import CLASSES, MASKED, SEQ2SEQ  # noqa: E402
+
 from lmcalc.huggingface.families import FAMILIES  # noqa: E402
 from lmcalc.huggingface.irrelevant import IRRELEVANT  # noqa: E402
 
@@ -26,13 +28,16 @@ PARAMETERS = ROOT / "tests" / "recorded" / "default_parameters.json"
 MISSING = {  # what a class cannot do without and has no default for
     "nemotron": {"num_key_value_heads": 48},
     "hunyuan_v1_moe": {"head_dim": 128},
+    "hunyuan_v1_dense": {"head_dim": 128},
+    "ministral": {"head_dim": 128},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": None}},
     "glm4_moe": {"head_dim": 128},
     "dbrx": {"attn_config": {"rope_theta": 10000.0}},
     "deepseek_v2": {"num_experts_per_tok": 2},
     "lfm2_moe": {"layer_types": ["full_attention"] * 32},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 2},
 }
-KINDS = {"t5": "Seq2SeqLM", "mt5": "Seq2SeqLM", "switch_transformers": "Seq2SeqLM", "bert": "MaskedLM"}
+KINDS = dict.fromkeys(SEQ2SEQ, "Seq2SeqLM") | dict.fromkeys(MASKED, "MaskedLM")
 
 
 def defaults(kind):
@@ -50,7 +55,7 @@ def defaults(kind):
 def rotary(config):
     """The rotary settings of a config that gives none, under the keys of the old form."""
     table = getattr(config, "rope_parameters", None)
-    if table is None:
+    if not table or "main" in table:  # DeepSeek V4: its own keys say all
         return {}
     if "full_attention" in table:
         full, sliding = (table[each] for each in ("full_attention", "sliding_attention"))
@@ -69,11 +74,14 @@ def rotary(config):
 def parameters(model_type):
     """Parameters of the model of a default config, tied ones once; nothing is allocated."""
     config = transformers.CONFIG_MAPPING[model_type](**MISSING.get(model_type, {}))
-    kind = getattr(transformers, "AutoModelFor" + KINDS.get(model_type, "CausalLM"))
     with torch.device("meta"):
-        model = kind.from_config(config)
+        if model_type in CLASSES:
+            model = getattr(transformers, CLASSES[model_type])(config)
+        else:
+            model = getattr(transformers, "AutoModelFor" + KINDS.get(model_type, "CausalLM")).from_config(config)
     model.tie_weights()
-    return sum({id(each): each.numel() for each in model.parameters()}.values())
+    # without the sinusoids that Marian and Pegasus hold as frozen parameters
+    return sum({id(each): each.numel() for each in model.parameters() if each.requires_grad}.values())
 
 
 def write(path, values, others):

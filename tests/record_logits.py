@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import transformers
-from record_logits_models import MASKED, MODELS, SEEDS, SEQ2SEQ, WORKLOAD, WORKLOADS
+from record_logits_models import CLASSES, DOUBLE, MASKED, MODELS, SEEDS, SEQ2SEQ, UNTIED, WORKLOAD, WORKLOADS
 from torch.overrides import TorchFunctionMode
 
 RECORDED = Path(__file__).parent / "recorded" / "logits"
@@ -47,6 +47,7 @@ VALUES = {
     "dt_bias": (-1.5, 0.5),
     "e_score_correction_bias": (-0.3, 0.3),
     "expert_bias": (-0.3, 0.3),
+    "final_logits_bias": (-0.5, 0.5),
     "hc_scale": (0.7, 1.3),
     "lambda_k1": (-0.8, 0.8),
     "lambda_k2": (-0.8, 0.8),
@@ -79,9 +80,12 @@ def make_model(name):
     attention = workload(name)["attention"]
     # experts one by one, in their own precision; the fused forms of the other settings compute the same
     experts = {"experts_implementation": "eager"} if kind is transformers.AutoModelForCausalLM else {}
-    model = kind.from_config(config, attn_implementation=attention, dtype=torch.float32, **experts).eval()
-    if model_type in SEQ2SEQ and fields.get("tie_word_embeddings") is False:
+    make = getattr(transformers, CLASSES[model_type])._from_config if model_type in CLASSES else kind.from_config
+    model = make(config, attn_implementation=attention, dtype=torch.float32, **experts).eval()
+    if model_type in UNTIED and fields.get("tie_word_embeddings") is False:
         untie_head(model)
+    if model_type == "nllb-moe":
+        repair_experts(model)
     fill(model, torch.Generator().manual_seed(zlib.crc32(name.encode()) + SEEDS.get(name, 0)))
     return model
 
@@ -91,6 +95,22 @@ def untie_head(model):
     model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
     model.all_tied_weights_keys.pop("lm_head.weight")
     model.config.tie_word_embeddings = False
+
+
+def repair_experts(model):
+    """NLLB-MoE's class in transformers 5.24 takes a mask of experts for their numbers and so runs the first two alone.
+
+    Fairseq's code and transformers 4 send each token through the two experts that its router chose, the others have
+    weight 0.
+    """
+
+    def forward(self, hidden_states, router_mask, router_probs):
+        out = torch.zeros_like(hidden_states)
+        for number in range(self.num_experts):
+            out += self[f"expert_{number}"](hidden_states) * router_probs[:, number, None]
+        return out * (1 - self.moe_token_dropout)
+
+    type(next(each for each in model.modules() if type(each).__name__ == "NllbMoeExperts")).forward = forward
 
 
 def fill(model, generator):
@@ -104,7 +124,7 @@ def fill(model, generator):
         for module in model.modules():
             kind = type(module).__name__
             for name, parameter in module.named_parameters(recurse=False):
-                if id(parameter) in seen:
+                if id(parameter) in seen or not parameter.requires_grad:  # frozen: sinusoids
                     continue
                 seen.add(id(parameter))
                 if name in VALUES:
@@ -133,13 +153,19 @@ def workload(name):
     return {**WORKLOAD, **WORKLOADS.get(name, {})}
 
 
+def vocabularies(fields):
+    """Sizes of the vocabularies of a model and of its encoder."""
+    size = fields.get("decoder_vocab_size") or fields.get("tgt_vocab_size") or fields["vocab_size"]
+    return size, fields.get("src_vocab_size") or fields.get("vocab_size") or size
+
+
 def make_inputs(name):
     """Token ids, and nothing that a class could take for padding."""
-    work, vocab = workload(name), MODELS[name][1]["vocab_size"]
+    work, (vocab, source_vocab) = workload(name), vocabularies(MODELS[name][1])
     random = np.random.default_rng(zlib.crc32(name.encode()))
     inputs = {"input_ids": random.integers(3, vocab, (work["batch"], work["prompt"]))}
     if MODELS[name][0] in SEQ2SEQ:
-        inputs["encoder_input_ids"] = random.integers(3, vocab, (work["batch"], work["source"]))
+        inputs["encoder_input_ids"] = random.integers(3, source_vocab, (work["batch"], work["source"]))
     if MODELS[name][0] not in MASKED:
         inputs["next_ids"] = random.integers(3, vocab, (work["batch"], sum(work["steps"])))
         inputs["step_sizes"] = np.array(work["steps"])
@@ -154,7 +180,12 @@ def forward(model, ids, source=None, **kwargs):
 
 
 def cache_name(model):
-    """Under which name the class takes and returns what it keeps between calls, or None."""
+    """Under which name the class takes and returns what it keeps between calls, or None.
+
+    FSMT masks nothing in calls that bring several tokens and a cache: its steps come from whole forwards.
+    """
+    if model.config.model_type == "fsmt":
+        return None
     names = inspect.signature(model.forward).parameters
     return next((name for name in ("cache", "state") if name in names), None)
 
@@ -192,8 +223,17 @@ def first_cache(model):
 def run_whole(model, inputs):
     """Logits of one forward without a cache over the prompt and all new tokens."""
     ids = np.concatenate([inputs["input_ids"], inputs["next_ids"]], axis=1)
-    keywords = {"use_cache": False} if cache_name(model) else {}
+    keywords = {"use_cache": False} if cache_name(model) or model.config.model_type == "fsmt" else {}
     return forward(model, ids, inputs.get("encoder_input_ids"), **keywords).logits.numpy()
+
+
+def in_double(function, model, *arguments):
+    """function(model, ...) of a copy in float64."""
+    torch.set_default_dtype(torch.float64 if model.config.model_type in DOUBLE else torch.float32)
+    try:
+        return function(copy.deepcopy(model).double(), *arguments)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 class ChoiceGaps(TorchFunctionMode):
@@ -233,7 +273,7 @@ def record(name):
     # Copies: a class may keep state between calls (dynamic rotary scaling does)
     positions = workload(name)["positions"]
     with ChoiceGaps(model.config.model_type) as gaps:
-        logits = run(copy.deepcopy(model).double(), inputs, positions)
+        logits = in_double(run, model, inputs, positions)
     if gaps.least < CHOICE_GAP:
         raise SystemExit(f"{name}: a choice is as close as {gaps.least:.1e}; give it another number in SEEDS")
     single = run(copy.deepcopy(model), inputs, positions)
@@ -252,7 +292,7 @@ def record(name):
     if math.isfinite(gaps.least):
         meta["choice_gap"] = gaps.least
     if "next_ids" in inputs and cache_name(model):
-        whole = run_whole(copy.deepcopy(model).double(), inputs)
+        whole = in_double(run_whole, model, inputs)
         meta["cache_difference"] = cached = difference(joined(logits), whole)
         if cached > CACHE_TOLERANCE and not meta["note"]:
             raise SystemExit(f"{name}: cached steps differ from one forward by {cached:.1e}")

@@ -5,8 +5,21 @@ WORKLOADS   where the usual workload (WORKLOAD) does not show what a model does
 SEEDS       another draw of a model's values, where the first routes some token by a near tie
 """
 
-SEQ2SEQ = {"t5", "mt5", "switch_transformers"}
-MASKED = {"bert"}
+SEQ2SEQ = {"t5", "mt5", "switch_transformers", "bart", "mbart", "plbart", "mvp", "pegasus", "bigbird_pegasus", "marian",
+           "blenderbot", "blenderbot-small", "m2m_100", "nllb-moe", "fsmt", "umt5", "t5gemma"}  # fmt: skip
+UNTIED = {"t5", "mt5", "umt5"}  # whose classes tie the head always, while files have one of its own
+MASKED = {"bert"} | set(
+    """
+    albert big_bird camembert data2vec-text deberta deberta-v2 distilbert electra ernie esm esmc eurobert flaubert gte
+    jina_embeddings_v3 megatron-bert mobilebert modernbert mpnet nomic_bert rembert roberta roberta-prelayernorm
+    roc_bert roformer squeezebert tapas xlm xlm-roberta xlm-roberta-xl xmod
+    """.split()
+)
+DOUBLE = {"xglm"}  # whose classes make constants of the default type, which has to be float64 for a run in float64
+CLASSES = {  # of which AutoModelForCausalLM does not know
+    "emu3_text_model": "Emu3ForCausalLM",
+    "mistral4": "Mistral4ForCausalLM",
+}
 
 TOKENS = {"vocab_size": 53, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}}
@@ -212,6 +225,36 @@ NEMOTRON_H = {
 }
 LFM2 = {**TINY, "conv_L_cache": 3, "layer_types": ["conv", "full_attention", "conv"], "num_hidden_layers": 3}
 SPARSE_INDEX = {"index_topk": 5, "index_head_dim": 6, "index_n_heads": 4}
+BART = {
+    "vocab_size": 37,
+    "d_model": 12,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 14,
+    "decoder_ffn_dim": 10,
+    "max_position_embeddings": 16,
+    "scale_embedding": True,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+FSMT = {**{key: value for key, value in BART.items() if key != "vocab_size"}, "src_vocab_size": 41,
+        "tgt_vocab_size": 37, "pad_token_id": 0, "max_length": 20}  # fmt: skip
+UMT5 = {**T5, "vocab_size": 37, "d_model": 12, "d_ff": 10, "num_layers": 1, "num_decoder_layers": 2}
+T5GEMMA = {
+    "vocab_size": 37,
+    "num_hidden_layers": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 6,
+    "max_position_embeddings": 32,
+    "query_pre_attn_scalar": 5,
+    "attn_logit_softcapping": 3.0,
+    "final_logit_softcapping": 8.0,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 100.0},
+}
 SWITCH = {
     **T5,
     "vocab_size": 40,
@@ -432,6 +475,139 @@ MODELS = {
     "ernie4_5": ("ernie4_5", {**LLAMA, **WIDE_HEAD, "use_bias": True}),
     "helium": ("helium", {**LLAMA, "head_dim": 6, "attention_bias": True, "mlp_bias": True}),
     "arcee": ("arcee", {**LLAMA, "attention_bias": True, "mlp_bias": True}),
+    "gpt_bigcode": ("gpt_bigcode", {**GPT2, "n_inner": 40}),
+    "gpt_bigcode-mha": ("gpt_bigcode", {**GPT2, "multi_query": False, "scale_attn_weights": False}),
+    "codegen": ("codegen", {**GPT2, "n_head": 3, "rotary_dim": 4, "n_inner": 40}),
+    "ctrl": ("ctrl", {**GPT2, "dff": 40}),
+    "xglm": (
+        "xglm",
+        {
+            **TOKENS,
+            "pad_token_id": 1,
+            "d_model": 24,
+            "ffn_dim": 40,
+            "num_layers": 2,
+            "attention_heads": 4,
+            "max_position_embeddings": 32,
+        },
+    ),
+    "biogpt": (
+        "biogpt",
+        {
+            **TOKENS,
+            "pad_token_id": 1,
+            "hidden_size": 24,
+            "intermediate_size": 40,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "max_position_embeddings": 32,
+            "layer_norm_eps": 0.1,
+        },
+    ),
+    "gpt_neox_japanese": (
+        "gpt_neox_japanese",
+        {
+            **TOKENS,
+            **HALF_ROPE,
+            "hidden_size": 32,
+            "intermediate_multiple_size": 2,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "max_position_embeddings": 64,
+        },
+    ),
+    "persimmon": (
+        "persimmon",
+        {
+            **TOKENS,
+            **HALF_ROPE,
+            "hidden_size": 32,
+            "intermediate_size": 40,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "max_position_embeddings": 64,
+        },
+    ),
+    "cwm": (
+        "cwm",
+        {
+            **LLAMA,
+            **WIDE_HEAD,
+            **rope(
+                "llama3",
+                factor=8.0,
+                low_freq_factor=1.0,
+                high_freq_factor=4.0,
+                original_max_position_embeddings=64,
+            ),
+            "layer_types": ["sliding_attention", "full_attention"],
+            "sliding_window": 4,
+            "mlp_bias": True,
+        },
+    ),
+    "ministral": (
+        "ministral",
+        {**LLAMA, **WIDE_HEAD, "layer_types": ["full_attention", "sliding_attention"], "sliding_window": 4},
+    ),
+    "ministral3": (
+        "ministral3",
+        {
+            **LLAMA,
+            **WIDE_HEAD,
+            **rope(
+                "yarn",
+                factor=4.0,
+                original_max_position_embeddings=3,
+                mscale=0.7,
+                mscale_all_dim=1.0,
+                llama_4_scaling_beta=0.6,
+            ),
+            "sliding_window": 6,
+        },
+    ),
+    "hunyuan_v1_dense": (
+        "hunyuan_v1_dense",
+        {**LLAMA, **WIDE_HEAD, **rope("dynamic", alpha=4.0, factor=1.0), "attention_bias": True},
+    ),
+    "jais2": ("jais2", {**LLAMA, **WIDE_HEAD}),
+    "nanochat": ("nanochat", {**LLAMA, "final_logit_softcapping": 4.0, "attention_bias": True}),
+    "vaultgemma": (
+        "vaultgemma",
+        {**GEMMA2, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"], "sliding_window": 4},
+    ),
+    "bitnet": ("bitnet", {**LLAMA, "attention_bias": True}),
+    "exaone": ("exaone", {**LLAMA, **WIDE_HEAD}),
+    "internlm3": ("internlm3", {**LLAMA, **WIDE_HEAD, "attention_bias": True, "mlp_bias": True}),
+    "iquestcoder": ("iquestcoder", {**LLAMA, **WIDE_HEAD}),
+    "emu3_text_model": ("emu3_text_model", {**LLAMA}),
+    "granite_swa": (
+        "granite_swa",
+        {
+            **LLAMA,
+            **GRANITE_SCALES,
+            "num_hidden_layers": 3,
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+            "sliding_window": 4,
+            "layer_rope_theta": [0, 50.0, 100.0],
+            "mlp_bias": True,
+        },
+    ),
+    "hyperclovax": ("hyperclovax", {**LLAMA, **WIDE_HEAD, **GRANITE_SCALES, "attention_bias": True}),
+    "apertus1p5_text": ("apertus1p5_text", {**LLAMA, "output_vocab_size": 41}),
+    "cohere_compass_text": (
+        "cohere_compass_text",
+        {
+            **{k: v for k, v in LLAMA.items() if k != "rope_parameters"},
+            "num_hidden_layers": 3,
+            "logit_scale": 0.25,
+            "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+            "sliding_window": 4,
+            "rope_parameters": {
+                "sliding_attention": {"rope_type": "default", "rope_theta": 50.0, "mrope_section": [1, 1, 1]},
+                "full_attention": None,
+            },
+        },
+    ),
     "apertus": (
         "apertus",
         {
@@ -774,6 +950,38 @@ MODELS = {
     "minimax_m2": ("minimax_m2", {**TINY, **HALF_ROPE, **LOCAL_EXPERTS, "head_dim": 8}),
     "switch_transformers": ("switch_transformers", {**SWITCH}),
     "switch_transformers-capacity": ("switch_transformers", {**SWITCH, "expert_capacity": 3}),
+    # Encoder-decoders
+    "bart": ("bart", {**BART, "scale_embedding": False}),
+    "bart-untied": ("bart", {**BART, "tie_word_embeddings": False}),
+    "mbart": ("mbart", {**BART, "activation_function": "relu"}),
+    "plbart": ("plbart", {**BART, "encoder_attention_heads": 3, "encoder_ffn_dim": 10}),
+    "mvp": ("mvp", {**BART}),
+    "pegasus": ("pegasus", {**BART, "activation_function": "gelu_new"}),
+    "bigbird_pegasus": ("bigbird_pegasus", {**BART, "attention_type": "original_full"}),
+    "bigbird_pegasus-biases": ("bigbird_pegasus", {**BART, "attention_type": "original_full", "use_bias": True}),
+    "marian": ("marian", {**BART, "activation_function": "swish"}),
+    "marian-apart": ("marian", {**BART, "share_encoder_decoder_embeddings": False, "decoder_vocab_size": 41}),
+    "blenderbot": ("blenderbot", {**BART}),
+    "blenderbot-small": ("blenderbot-small", {**BART}),
+    "m2m_100": ("m2m_100", {**BART}),
+    "nllb-moe": (
+        "nllb-moe",
+        {**BART, "num_experts": 3, "encoder_sparse_step": 1, "decoder_sparse_step": 2, "router_bias": True},
+    ),
+    "fsmt": ("fsmt", {**FSMT}),
+    "fsmt-tied": ("fsmt", {**FSMT, "src_vocab_size": 37, "tie_word_embeddings": True}),
+    "umt5": ("umt5", {**UMT5, "feed_forward_proj": "gated-gelu"}),
+    "umt5-untied": ("umt5", {**UMT5, "feed_forward_proj": "relu", "tie_word_embeddings": False}),
+    "t5gemma": (
+        "t5gemma",
+        {
+            "encoder": {**T5GEMMA, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 14,
+                        "layer_types": ["full_attention", "sliding_attention"], "sliding_window": 2},
+            "decoder": {**T5GEMMA, "hidden_size": 12, "num_attention_heads": 4, "intermediate_size": 10,
+                        "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 5},
+            "vocab_size": 37,
+        },
+    ),  # fmt: skip
     # Latent attention
     "deepseek_v2": ("deepseek_v2", {**TINY, **LATENT, **ROUTED_EXPERTS, "q_lora_rank": None, "n_shared_experts": 2}),
     "deepseek_v2-groups": (
@@ -1108,6 +1316,108 @@ MODELS = {
     ),
 }
 
+# Encoders: one of each class, options that are off by default on. No token is the one for padding, or a mask
+TINY_BERT = {
+    "vocab_size": 37,
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 24,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+TINY_ROBERTA = {**TINY_BERT, "pad_token_id": 1, "bos_token_id": 0}
+TINY_MODERN = {
+    **TINY_BERT,
+    "num_hidden_layers": 4,
+    "local_attention": 5,
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+        "full_attention": {"rope_type": "default", "rope_theta": 400.0},
+    },
+}
+TINY_XLM = {
+    "vocab_size": 37,
+    "emb_dim": 16,
+    "n_layers": 2,
+    "n_heads": 4,
+    "max_position_embeddings": 24,
+}
+NARROW = {"embedding_size": 10}
+TURNED = {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}}
+MODELS |= {
+    "roberta": ("roberta", {**TINY_ROBERTA, "type_vocab_size": 1, "hidden_act": "relu"}),
+    "xlm-roberta": ("xlm-roberta", TINY_ROBERTA),
+    "camembert": ("camembert", TINY_ROBERTA),
+    "data2vec-text": ("data2vec-text", TINY_ROBERTA),
+    "xlm-roberta-xl": ("xlm-roberta-xl", TINY_ROBERTA),
+    "roberta-prelayernorm": ("roberta-prelayernorm", {**TINY_ROBERTA, "pad_token_id": 2, "eos_token_id": 1}),
+    "megatron-bert": ("megatron-bert", TINY_BERT),
+    "ernie": ("ernie", TINY_BERT),
+    "ernie-tasks": ("ernie", {**TINY_BERT, "use_task_id": True}),
+    "tapas": ("tapas", {**TINY_BERT, "type_vocab_sizes": [3, 4, 4, 2, 5, 5, 6], "num_hidden_layers": 1}),
+    "electra": ("electra", {**TINY_BERT, **NARROW, "hidden_act": "relu"}),
+    "electra-wide": ("electra", {**TINY_BERT, "embedding_size": 16}),
+    "distilbert": (
+        "distilbert",
+        {
+            "vocab_size": 37,
+            "dim": 16,
+            "hidden_dim": 20,
+            "n_layers": 2,
+            "n_heads": 4,
+            "max_position_embeddings": 24,
+            "activation": "relu",
+        },
+    ),
+    "mpnet": ("mpnet", {**TINY_ROBERTA, "relative_attention_num_buckets": 32}),
+    "rembert": (
+        "rembert",
+        {**TINY_BERT, "input_embedding_size": 10, "output_embedding_size": 18},
+    ),
+    "roformer": ("roformer", {**TINY_BERT, **NARROW}),
+    "roformer-wide": ("roformer", TINY_BERT),
+    "albert": ("albert", {**TINY_BERT, **NARROW, "num_hidden_layers": 4}),
+    "albert-groups": ("albert", {**TINY_BERT, **NARROW, "num_hidden_layers": 5, "num_hidden_groups": 2}),
+    "bert-generation": ("bert-generation", {**TINY_BERT, "is_decoder": True}),
+    "big_bird": (
+        "big_bird",
+        {**TINY_BERT, "attention_type": "original_full", "use_bias": False, "rescale_embeddings": True},
+    ),
+    "modernbert": ("modernbert", TINY_MODERN),
+    "modernbert-biases": (
+        "modernbert",
+        {
+            **TINY_MODERN,
+            "norm_bias": True,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "classifier_bias": True,
+            "decoder_bias": False,
+            "classifier_activation": "relu",
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+            "tie_word_embeddings": False,
+        },
+    ),
+    "modernbert-decoder": ("modernbert-decoder", {**TINY_MODERN, "local_attention": 8}),
+    "eurobert": (
+        "eurobert",
+        {**TINY_BERT, **TURNED, "num_key_value_heads": 2, "attention_bias": True, "mlp_bias": True},
+    ),
+    "nomic_bert": ("nomic_bert", {**TINY_BERT, **TURNED}),
+    "jina_embeddings_v3": ("jina_embeddings_v3", {**TINY_ROBERTA, **TURNED}),
+    "gte": ("gte", {**TINY_ROBERTA, **TURNED}),
+    "gte-plain": ("gte", {**TINY_ROBERTA, **TURNED, "type_vocab_size": 0}),
+    "esm": ("esm", {**TINY_ROBERTA, "position_embedding_type": "rotary", "token_dropout": True, "mask_token_id": 2}),
+    "esm-learned": ("esm", {**TINY_ROBERTA, "emb_layer_norm_before": True, "mask_token_id": 2}),
+    "esmc": ("esmc", {**TINY_ROBERTA, **TURNED}),
+    "xlm": ("xlm", {**TINY_XLM, "gelu_activation": False}),
+    "xlm-causal": ("xlm", {**TINY_XLM, "causal": True}),
+    "flaubert": ("flaubert", TINY_XLM),
+}
+
 # Unless a model says otherwise: rows, length of prompt and source, new tokens of each cached step, attention code,
 # whether position ids are passed (a class that counts them wrongly without)
 WORKLOAD = {
@@ -1153,6 +1463,12 @@ WORKLOADS = {
     "granitemoehybrid-dense": {"prompt": 10},
     "minimax": {"prompt": 10},
     "granitemoe_swa": {"prompt": 10},
+    "cwm": {"prompt": 10},
+    "ministral": {"prompt": 10},
+    "ministral3": {"prompt": 10},
+    "vaultgemma": {"prompt": 10},
+    "granite_swa": {"prompt": 10},
+    "cohere_compass_text": {"prompt": 10},
     "cohere2_moe": {"prompt": 10},
     "cohere2_moe-sigmoid": {"prompt": 10},
     "exaone_moe": {"prompt": 10},
@@ -1176,8 +1492,11 @@ WORKLOADS = {
 
 
 SEEDS = {
+    "afmoe": 1,
+    "axk1": 1,
     "deepseek_v4": 5,
     "dots1": 1,
+    "exaone_moe": 1,
     "gemma4-moe": 30,
     "glm_moe_dsa": 3,
     "hunyuan_v1_moe": 3,

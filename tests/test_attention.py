@@ -389,7 +389,7 @@ def test_a_shrunken_copy_keeps_kinds_windows_and_remainder():
         ({"n_kv_heads": 12}, r"n_heads = 6; allowed: a multiple of n_kv_heads = 12"),
         ({"head_dim": None, "n_heads": 5, "n_kv_heads": 5}, r"d_model = 24; allowed: a multiple of n_heads = 5"),
         ({"window": 0}, r"window = 0; allowed: an integer of at least 1"),
-        ({"window": 4, "stack": "encoder"}, r"window = 4; allowed: none in an encoder"),
+        ({"window": 4, "stack": "encoder"}, r"window = 4; allowed: an odd number in an encoder"),
         ({"qk_norm_kind": "rmsnorm"}, r"qk_norm_kind = 'rmsnorm': no part of this model has such a field"),
     ],
 )

@@ -60,6 +60,7 @@ EXPECTED = {
     "xielu": xielu(UP),
     "glu": sigmoid(GATE) * UP,
     "reglu": numpy.maximum(GATE, 0) * UP,
+    "relu2glu": numpy.maximum(GATE, 0) ** 2 * UP,
     "geglu": gelu(GATE) * UP,
     "geglu_tanh": gelu_tanh(GATE) * UP,
     "swiglu": GATE * sigmoid(GATE) * UP,

@@ -350,3 +350,21 @@ def test_json_has_what_the_interface_says(capsys):
 def test_a_report_needs_no_sympy():
     code = "import sys; from lmcalc.cli import main; main(['report', 'gpt2']); assert 'sympy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (["T = S", "T -> oo"], ["T = S", "S -> oo"]),
+        (["T = S", "T >> D"], ["T = S", "S >> D"]),
+        (["D = N*H", "N = K", "N -> oo"], ["D = K*H", "N = K", "K -> oo"]),
+    ],
+)
+def test_a_condition_on_a_replaced_symbol_is_on_what_replaced_it(given, same):
+    found, plain = (lmcalc.formula("gqa", when=when)["expression"] for when in (given, same))
+    assert found == plain != lmcalc.formula("gqa", when=given[:-1])["expression"]
+
+
+def test_a_condition_on_a_symbol_that_is_gone_is_refused():
+    with pytest.raises(InputError, match=r"'D -> oo': D was replaced by H\*N before"):
+        lmcalc.formula("gqa", when=["D = N*H", "D -> oo"])

@@ -80,6 +80,7 @@ NEEDED = {
     "glm4_moe": {"head_dim": 128},
     "deepseek_v2": {"num_experts_per_tok": 2},
     "lfm2_moe": {"layer_types": ["full_attention"] * 32},
+    "bigbird_pegasus": {"attention_type": "original_full"},
 }
 
 

@@ -229,7 +229,7 @@ def test_refusals():
     for changes, message in [
         ({"stack": "encoder_decoder"}, "n_encoder_layers is missing"),
         ({"n_encoder_layers": 2}, "n_encoder_layers = 2: no part of this model"),
-        ({"stack": "encoder", "window": 4}, "window = 4; allowed: none in an encoder"),
+        ({"stack": "encoder", "window": 4}, "window = 4; allowed: an odd number in an encoder"),
     ]:
         with pytest.raises(lmcalc.InputError, match=message):
             built(**changes)

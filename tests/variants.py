@@ -101,6 +101,23 @@ BLOCKS = {
                   "two": {"block": "hybrid", "shared_block": 1}}},
 }  # fmt: skip
 
+ENCODER = {"stack": "encoder", "norm_placement": "post", "norm": "layernorm", "embedding_norm": True, "head_bias": True}
+NARROW = {"embedding_dim": 17, "embedding_projection": "sum", "embedding_projection_bias": True, "head_transform": True}
+ENCODERS = {
+    "encoder, narrow embedding": {**PLAIN, **ENCODER, **NARROW, "token_types": 2, "more_token_types": [3, 4],
+                                  "tied": True, "head_activation": "relu"},
+    "encoder, head of another width": {**PLAIN, **ENCODER, **NARROW, "head_transform_dim": 21},
+    "encoder, layers that are one": {**PLAIN, **ENCODER, "layer_groups": 2},
+    "encoder, windows": {
+        **WINDOWS, **ENCODER, "norm_placement": "pre", "norm": "layernorm_no_bias", "head_transform": True,
+        "head_activation": "gelu", "head_transform_bias": False, "final_norm_kind": "layernorm", "ffn": "geglu",
+        "layers": ["first", "2*local", "global", "2*local", "global"],
+        "kinds": {"first": {"attention_norm": False}, "local": {"window": 7}, "global": {}}},
+    "encoder, table beside a bias": {**ENCODER, "positions": "relative_bias", "position_buckets": 8,
+                                     "position_max_distance": 11, "position_table": True, "position_offset": 2,
+                                     "ffn_down_bias": True},
+}  # fmt: skip
+
 VARIANTS = {
     "gqa": {},
     "mha": {"n_kv_heads": 15},
@@ -116,8 +133,8 @@ VARIANTS = {
     "layernorm_plain": {"norm": "layernorm_plain"},
     "layernorm_plus_one": {"norm": "layernorm_plus_one"},
     **{f"ffn {kind}": {"ffn": kind, "ffn_bias": kind == "glu"} for kind in (
-        "relu", "relu2", "gelu_tanh", "silu", "elu", "selu", "xielu", "glu", "reglu", "geglu", "geglu_tanh", "liglu",
-        "swiglu_clamped", "swiglu_limited")},
+        "relu", "relu2", "gelu_tanh", "silu", "elu", "selu", "xielu", "glu", "reglu", "relu2glu", "geglu", "geglu_tanh",
+        "liglu", "swiglu_clamped", "swiglu_limited")},
     "sinusoidal": {"positions": "sinusoidal"},
     "sinusoidal, sines first": {"positions": "sinusoidal", "sinusoid_form": "halves"},
     "sinusoidal of tensor2tensor": {"positions": "sinusoidal", "sinusoid_form": "tensor2tensor", "position_offset": 2},
@@ -174,6 +191,7 @@ VARIANTS = {
     **BLOCKS,
     "encoder": {**PLAIN, "stack": "encoder", "token_types": 2, "embedding_norm": True, "head_transform": True,
                 "head_bias": True, "norm_placement": "post", "tied": True},
+    **ENCODERS,
     "encoder-decoder": {"stack": "encoder_decoder", "n_encoder_layers": 2, "positions": "relative_bias",
                         "position_buckets": 8, "position_max_distance": 11, "ffn": "relu", "score_scale": 1.0},
 }  # fmt: skip

@@ -38,9 +38,15 @@ BLOCKS = {  # called with the fields and the branches of a layer
     "normed_residual": ("normed_residual", "normed_residual"),
     "shortcut": ("shortcut", "shortcut"),
     "hybrid": ("shared_block", "hybrid"),
+    "hyper_connections": ("hyper_connections", "hyper_connections"),
+}
+STREAMS = {  # blocks between several residual streams: what leads from one to several and back; called with the fields
+    "altup": ("altup", "ends"),
+    "hyper_connections": ("hyper_connections", "ends"),
 }
 # attention of another form than softmax over keys and values of each head: the field that asks for it
 ATTENTIONS = {
+    "out_groups": ("compressed", "compressed"),
     "kv_latent_dim": ("latent", "latent"),
     "kv_from": ("shared_kv", "shared"),
     "differential": ("differential", "differential"),
@@ -57,7 +63,7 @@ def load(entry):
     return getattr(import_module("." + file, __name__), name)
 
 
-def norm(fields, width, axis="D"):
-    """The norm that a card describes, over `width` entries of `axis`."""
-    kind = load(NORMS[fields.get("norm", "rmsnorm")])
-    return kind(width, fields.get("norm_eps", 1e-5), axis)
+def norm(fields, width, axis="D", kind=None):
+    """The norm that a card describes, over `width` entries of `axis`. kind: another than that of its norms."""
+    usual = fields.get("norm", "rmsnorm")
+    return load(NORMS[kind or usual])(width, fields.get("norm_eps", 1e-5), axis)

@@ -154,6 +154,12 @@ class AltUpBlock(Component):
             return ops.rename(ops.lead(ops.at(streams, "n", 0), rest), "BTnD")
 
 
+def ends(fields):
+    """What makes streams of the embedding, and a hidden state of the streams."""
+    width, streams = fields["d_model"], fields["altup_streams"]
+    return {"widen": Widen(width, streams), "narrow": Narrow(width, streams)}
+
+
 def altup(fields, branches):
     """The block of Gemma 3n that a card describes."""
     if set(branches) != {"attention", "ffn"}:

@@ -1,6 +1,7 @@
 """Softmax attention with a key/value cache: multi-head, multi-query, grouped-query."""
 
-from ..patterns import pattern
+from ..numbers import exact_div
+from ..patterns import Pattern, pattern
 from . import ATTENTIONS, NORMS, load
 from .base import Component
 
@@ -16,7 +17,8 @@ class Attention(Component):
     both sides and keeps no cache. values: how they differ from keys, see `Values`. gated: the output times
     sigmoid(x gate) (Qwen3-Next), or another gate_activation; gate_by_head: one for each head. gate_bias: None for as
     bias says, "none", or "head" for one a head. temperature: see `tempered`. leaves: the name under which later layers
-    find these keys and values (see shared_kv.py). sub_norm: of what goes into `out` (Wang et al. 2022, Magneto: Sub-LN).
+    find these keys and values (see shared_kv.py). sub_norm: of what goes into `out` (Wang et al. 2022, Magneto:
+    Sub-LN). reach: how many keys on either side a query of an encoder sees (ModernBERT), None for all.
     """
 
     d_model: int
@@ -43,6 +45,7 @@ class Attention(Component):
     gate_activation: str = "sigmoid"
     gate_bias: str = None
     sub_norm: Component = None
+    reach: int = None
 
     part, contraction_part = "attention", ("attention_proj", "attention_scores")
 
@@ -84,11 +87,17 @@ class Attention(Component):
             q, k, v = self.place(ops, p, q, k, v)
             k, v = self.remember(ops, k, v)
         with ops.fused("core"):  # scores stay on chip
-            mixed = self.mix(ops, p, q, k, v, ops.causal(self.window) if self.causal else None, bias)
+            mixed = self.mix(ops, p, q, k, v, self.mask(ops), bias)
         if self.gated:
             with ops.fused("gate"):
                 mixed = ops.multiply(mixed, ops.apply(self.gate_activation, gate))
         return self.out(ops, p, mixed)
+
+    def mask(self, ops):
+        """Which pairs of queries and keys there are, or None for all."""
+        if self.causal:
+            return ops.causal(self.window)
+        return None if self.reach is None else ops.near(self.reach)
 
     def project(self, ops, p, x):
         """Queries, keys and values of x."""
@@ -211,9 +220,7 @@ def softmax_attention(fields, causal=True, kind=Attention, **more):
     kv_heads = fields.get("n_kv_heads", heads)
     group = fields.divided("n_heads", heads, "n_kv_heads", kv_heads)
     head_dim = fields.get("head_dim") or fields.divided("d_model", fields["d_model"], "n_heads", heads)
-    if window is not None and not causal:
-        name = next(name for name in ("window", "attention_chunk", "sparse_pattern") if fields.get(name) is not None)
-        fields.refuse(name, fields.get(name), "none in an encoder, which sees both sides of a token")
+    window, reach = (window, None) if causal else (None, _reach(fields, window))
     rotary, relative, how = None, None, fields.get("positions", "rotary")
     if how == "rotary":
         rotary = load(("rotary", "rotary"))(fields, head_dim)
@@ -224,8 +231,21 @@ def softmax_attention(fields, causal=True, kind=Attention, **more):
         *qk_norm(fields, kv_heads, group, head_dim), fields.get("qkv_clip"), fields.get("score_scale"),
         fields.get("attention_softcap"), fields.get("attention_sinks", False), window, causal, values(fields),
         fields.get("attention_gate", False), temperature(fields), leaves(fields), *gate(fields),
-        sub_norm(fields, kv_heads, group, head_dim), **more,
+        sub_norm(fields, kv_heads, group, head_dim), reach, **more,
     )  # fmt: skip
+
+
+def _reach(fields, window):
+    """How many keys on either side a query of an encoder sees: of a window half, but for the query itself."""
+    if window is None:
+        return None
+    if isinstance(window, Pattern):
+        name = next(name for name in ("attention_chunk", "sparse_pattern") if fields.get(name) is not None)
+        fields.refuse(name, fields.get(name), "none in an encoder, which sees both sides of a token")
+    if isinstance(window, int) and window % 2 == 0:
+        why = "an odd number in an encoder: the query itself, and as many keys before it as behind it"
+        fields.refuse("window", window, why)
+    return exact_div(window - 1, 2)
 
 
 def values(fields):

@@ -88,6 +88,10 @@ def serial(fields, branches):
     for name in branches:
         kinds = {f"{name}_norm": before, f"{name}_output_norm": output, f"{name}_sum_norm": after}
         norms |= {each: norm(fields, fields["d_model"]) for each, there in kinds.items() if there}
+    if not fields.get("attention_norm", True):
+        if not before or "attention" not in branches:
+            fields.refuse("attention_norm", False, "true where no norm lies before attention")
+        del norms["attention_norm"]
     if fields.get("ffn_output_norm", False):
         if output or "ffn" not in branches:
             fields.refuse("ffn_output_norm", True, "false where each branch has such a norm, or without a feed-forward")

@@ -245,8 +245,8 @@ def _transform(fields):
     d_model, bias, width, axis = fields["d_model"], fields.get("head_transform_bias", True), fields["d_model"], "D"
     if _later(fields):
         width, axis = fields["embedding_dim"], "X"
-        if fields.get("head_transform_dim") is not None:
-            if fields.get("tied", False):
-                fields.refuse("head_transform_dim", fields["head_transform_dim"], "none with tied = true: embedding_dim")
-            width = fields["head_transform_dim"]
+        own = fields.get("head_transform_dim")
+        if own is not None and fields.get("tied", False):
+            fields.refuse("head_transform_dim", own, "none with tied = true: then it is embedding_dim")
+        width = own or width
     return HeadTransform(d_model, activation, norm(fields, width, axis), width, axis, bias)

@@ -15,6 +15,7 @@ KINDS = {
     "xielu": ("xielu", False),
     "glu": ("sigmoid", True),
     "reglu": ("relu", True),
+    "relu2glu": ("relu2", True),
     "geglu": ("gelu", True),
     "geglu_tanh": ("gelu_tanh", True),
     "swiglu": ("silu", True),
@@ -27,7 +28,7 @@ KINDS = {
 class FeedForward(Component):
     """down(activation(up(x))): two matrices (Vaswani et al. 2017, sec. 3.3).
 
-    sub_norm: of what goes into `down` (Wang et al. 2022, Magneto: Sub-LN; BitNet).
+    sub_norm: of what goes into `down` (Wang et al. 2022, Magneto: Sub-LN; BitNet). down_bias: a bias there alone.
     """
 
     d_model: int
@@ -36,14 +37,19 @@ class FeedForward(Component):
     bias: bool = False
     part: str = "ffn"
     sub_norm: Component = None
+    down_bias: bool = False
 
     @property
     def contraction_part(self):
         return self.part, self.part
 
     def weights(self):
-        biases = {"up_bias": "F", "down_bias": "D"} if self.bias else {}
-        return {"up": "D->F", "down": "F->D"} | biases
+        return {"up": "D->F", "down": "F->D"} | self.biases("up")
+
+    def biases(self, *before):
+        """Biases of the matrices before the activation and of the last, or of the last alone."""
+        found = {f"{name}_bias": "F" for name in before} if self.bias else {}
+        return found | ({"down_bias": "D"} if self.bias or self.down_bias else {})
 
     def axes(self):
         return {"D": self.d_model, "F": self.d_ff}
@@ -90,8 +96,7 @@ class GatedFeedForward(FeedForward):
     """down(activation(gate(x)) * up(x)): three matrices (Dauphin et al. 2016; Shazeer 2020, eq. 5, 6)."""
 
     def weights(self):
-        biases = {"gate_bias": "F", "up_bias": "F", "down_bias": "D"} if self.bias else {}
-        return {"gate": "D->F", "up": "D->F", "down": "F->D"} | biases
+        return {"gate": "D->F", "up": "D->F", "down": "F->D"} | self.biases("gate", "up")
 
     def forward(self, ops, p, x):
         with ops.projections(x):
@@ -140,6 +145,8 @@ def feed_forward(fields, d_ff=None, part="ffn", bias="ffn_bias", d_model=None):
     d_ff = fields["d_ff"] if d_ff is None else d_ff
     if part == "ffn" and fields.get("ffn_sub_norm", False):
         given["sub_norm"] = norm(fields, d_ff, "F")
+    if part == "ffn" and fields.get("ffn_down_bias", False):
+        given["down_bias"] = True
     made = kind(d_model or fields["d_model"], d_ff, activation, fields.get(bias, False), part, **given)
     if part != "ffn":
         return made

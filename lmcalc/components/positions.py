@@ -4,6 +4,7 @@ What turns or biases within a layer is in rotary.py and relative.py.
 """
 
 from .base import Component
+from .embeddings import sum_width
 
 
 class LearnedPositions(Component):
@@ -15,14 +16,15 @@ class LearnedPositions(Component):
     d_model: int
     max_positions: int
     offset: int = 0
+    axis: str = "D"
 
     part = "position_embedding"
 
     def weights(self):
-        return {"table": "J|D"}
+        return {"table": f"J|{self.axis}"}
 
     def axes(self):
-        return {"J": self.max_positions + self.offset, "D": self.d_model}
+        return {"J": self.max_positions + self.offset, self.axis: self.d_model}
 
     def forward(self, ops, p, x):
         return ops.add(x, ops.rows(p.table, "T", ops.past + self.offset, ops.new))
@@ -41,7 +43,7 @@ class SinusoidalPositions(Component):
         table = None
         if ops.data is not None:
             np, first = ops.data.np, ops.past + self.offset
-            table = sinusoids(np, np.arange(first, first + ops.new), x.size("D"), self.form)
+            table = sinusoids(np, np.arange(first, first + ops.new), x.sizes[-1], self.form)
         return ops.apply("shift", x, by=table)
 
 
@@ -74,9 +76,12 @@ def stack_positions(fields, causal=True):
         for name in sorted(shared & set(changes)):
             if changes[name] != fields.get(name):
                 fields.refuse(f"kinds.{kind}.{name}", changes[name], "the same in all layers, which share one bias")
-    if how == "learned":
-        table = LearnedPositions(fields["d_model"], fields["max_positions"], fields.get("position_offset", 0))
-        return {"positions": table}
+    found, too = {}, fields.get("position_table", False)
+    if too and how in ("learned", "sinusoidal"):
+        fields.refuse("position_table", too, f"false with positions = {how!r}")
+    if how == "learned" or too:
+        width, axis = sum_width(fields)
+        found["positions"] = LearnedPositions(width, fields["max_positions"], fields.get("position_offset", 0), axis)
     if how == "sinusoidal":
         form = fields.get("sinusoid_form", "turns")
         if form == "tensor2tensor" and isinstance(fields["d_model"], int) and fields["d_model"] < 4:
@@ -88,5 +93,5 @@ def stack_positions(fields, causal=True):
         heads = fields["n_heads"]
         kv_heads = fields.get("n_kv_heads", heads)
         group = fields.divided("n_heads", heads, "n_kv_heads", kv_heads)
-        return {"position_bias": PositionBias(buckets(fields, causal).buckets, kv_heads, group)}
-    return {}
+        found["position_bias"] = PositionBias(buckets(fields, causal).buckets, kv_heads, group)
+    return found

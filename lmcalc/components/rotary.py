@@ -9,6 +9,7 @@ class Rotary(Component):
     size: how many entries of a head are turned, the first ones. interleaved: pairs are neighbours (GPT-J) instead of
     halves (GPT-NeoX). scaling: None, or a table that rescales the frequencies (see rope_scaling.py). backward: angles
     are negative (nanochat), which is another place for the same entries: weights made for one do not fit the other.
+    last: the last entries of a head are turned (DeepSeek V4).
     """
 
     size: int
@@ -16,6 +17,7 @@ class Rotary(Component):
     interleaved: bool = False
     scaling: dict = None
     backward: bool = False
+    last: bool = False
 
     def frequencies(self, np, length):
         """(angle per position of each pair, factor on cos and sin) in a call that ends at `length` tokens."""
@@ -30,11 +32,16 @@ class Rotary(Component):
         """cos and sin for the new tokens, shaped to broadcast against `axes` (T first of those they have)."""
         np = ops.data.np
         frequencies, factor = self.frequencies(np, ops.past + ops.new)
-        angles = np.arange(ops.past, ops.past + ops.new, dtype=np.float64)[:, None] * frequencies
+        axis, positions = self.positions(ops)
+        angles = positions.astype(np.float64)[:, None] * frequencies
         shape = [1] * (len(axes) - 1) + [self.size // 2]
-        shape[axes.index("T")] = ops.new
+        shape[axes.index(axis)] = len(positions)
         way = -factor if self.backward else factor
         return (np.cos(angles) * factor).reshape(shape), (np.sin(angles) * way).reshape(shape)
+
+    def positions(self, ops):
+        """(axis, position of each of its places)."""
+        return "T", ops.data.np.arange(ops.past, ops.past + ops.new)
 
     def forward(self, ops, p, x):
         return ops.rotate(x, self)

@@ -109,6 +109,10 @@ def router(fields, choices):
         fields.refuse("router_eps", fields["router_eps"], "none, since router_normalized is not true")
     given = (fields["d_model"], choices, used, kind, bias, normalized, fields.get("router_eps"))
     given += (fields.get("router_scale"), _groups(fields, choices, used))
+    if fields.get("router_hashed", False):
+        from .hash_router import hashed
+
+        return hashed(fields, Router(*given))
     if fields.get("expert_capacity") is not None:
         from .capacity import limited
 

@@ -1,4 +1,4 @@
-"""Transformer blocks that several layers share, each with its own low-rank changes (Zamba2)."""
+"""Transformer blocks that several layers share (Zamba), each with its own low-rank changes (Zamba2)."""
 
 from . import norm
 from .attention import Attention, softmax_attention
@@ -35,12 +35,13 @@ QKV = (("q", "KRH"), ("k", "KH"), ("v", "KH"))
 
 
 class SharedFeedForward(GatedFeedForward):
-    """A gated feed-forward, to whose gate and up a layer adds its own."""
+    """A gated feed-forward, to whose gate and up a layer may add its own."""
 
     def forward(self, ops, p, x, adapter=None):
         with ops.projections(x):
             found = [ops.einsum("BTD,DF->BTF", x, getattr(p, name)) for name in ("gate", "up")]
-        found = [ops.add(each, adapter(x, name=name, axes="F")) for each, name in zip(found, ("gate", "up"))]
+        if adapter is not None:
+            found = [ops.add(each, adapter(x, name=name, axes="F")) for each, name in zip(found, ("gate", "up"))]
         with ops.fused("activation"):
             hidden = self.gated(ops, *found)
         return ops.einsum("BTF,FD->BTD", hidden, p.down)
@@ -120,14 +121,14 @@ class Adapter(Component):
 class HybridBlock(Component):
     """x + mixer(norm(x + project(block([x; embedding])))): a shared block, then the mixer (Glorioso et al. 2024).
 
-    number: which of the shared blocks.
+    number: which of the shared blocks. ffn_adapter, attention_adapter: what the layer adds in it (Zamba2).
     """
 
     d_model: int
     number: int
     mixer: Component
     mixer_norm: Component
-    ffn_adapter: Component
+    ffn_adapter: Component = None
     attention_adapter: Component = None
 
     part, contraction_part = "attention", ("attention_proj", "attention_scores")
@@ -140,7 +141,8 @@ class HybridBlock(Component):
 
     def forward(self, ops, p, x, memory, embedded):
         attention_adapter = None if self.attention_adapter is None else p.attention_adapter
-        made = memory[self.number](x, embedded, attention_adapter, p.ffn_adapter)
+        ffn_adapter = None if self.ffn_adapter is None else p.ffn_adapter
+        made = memory[self.number](x, embedded, attention_adapter, ffn_adapter)
         made = ops.rename(ops.einsum("BTD,DO->BTO", made, p.project), "BTD")
         with ops.fused("mixer_norm"):
             normed = p.mixer_norm(ops.add(x, made))
@@ -169,12 +171,16 @@ def hybrid(fields, branches):
         fields["shared_block"],
         fields["shared_blocks"],
         fields["d_model"],
-        fields["adapter_rank"],
+        fields.get("adapter_rank"),
     )
     if set(branches) != {"mixer"}:
         fields.refuse("block", "hybrid", 'serial in a layer without a mixer; it has ffn = "none"')
     if number >= count:
         fields.refuse("shared_block", number, f"less than shared_blocks = {count}")
+    if rank is None:
+        if fields.get("attention_adapter", False):
+            fields.refuse("attention_adapter", True, "false without adapter_rank")
+        return HybridBlock(width, number, branches["mixer"], norm(fields, width))
     heads, head_dim = fields["n_heads"], fields["head_dim"]
     kv_heads = fields.get("n_kv_heads", heads)
     sizes = {

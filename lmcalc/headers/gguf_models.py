@@ -1,98 +1,15 @@
 """A GGUF file's own metadata to a Model: its keys are translated to those of a config.json, which families/ reads.
 
-Keys and names of tensors: gguf-py's constants.py and tensor_mapping.py (github.com/ggml-org/llama.cpp).
+gguf_architectures.py says how, gguf_names.py which tensor holds which weight.
 """
 
+import re
 from fractions import Fraction
 
 from ..errors import InputError, closest
 from ..storage import numbered_weights, stored
-from .gguf import Skipped
-
-L = "layers/{}/"
-DENSE = {
-    "embedding/table": "token_embd",
-    "final_norm": "output_norm",
-    "head": "output",
-    L + "attention_norm": "blk.{}.attn_norm",
-    L + "attention/q": "blk.{}.attn_q",
-    L + "attention/k": "blk.{}.attn_k",
-    L + "attention/v": "blk.{}.attn_v",
-    L + "attention/out": "blk.{}.attn_output",
-    L + "attention/q_norm": "blk.{}.attn_q_norm",
-    L + "attention/k_norm": "blk.{}.attn_k_norm",
-    L + "ffn_norm": "blk.{}.ffn_norm",
-    L + "ffn/gate": "blk.{}.ffn_gate",
-    L + "ffn/up": "blk.{}.ffn_up",
-    L + "ffn/down": "blk.{}.ffn_down",
-    L + "ffn/router/gate": "blk.{}.ffn_gate_inp",
-    L + "ffn/experts/gate": "blk.{}.ffn_gate_exps",
-    L + "ffn/experts/up": "blk.{}.ffn_up_exps",
-    L + "ffn/experts/down": "blk.{}.ffn_down_exps",
-}
-QKV = {L + "attention/q|k|v": "blk.{}.attn_qkv"}
-DOUBLE = {L + "attention_output_norm": "blk.{}.post_attention_norm", L + "ffn_output_norm": "blk.{}.post_ffw_norm"}
-# model_type: names of its tensors
-TABLES = {
-    "llama": DENSE,
-    "mixtral": DENSE,
-    "qwen2": DENSE,
-    "qwen3": DENSE,
-    "qwen3_moe": DENSE,
-    "gemma": DENSE,
-    "gemma2": DENSE | DOUBLE,
-    "gemma3_text": DENSE | DOUBLE,
-    "phi3": DENSE | QKV | {L + "ffn/gate|up": "blk.{}.ffn_up"},
-    "gpt2": DENSE | QKV | {"positions/table": "position_embd"},
-    "starcoder2": DENSE,
-    "olmo2": DENSE | DOUBLE,
-    "cohere": DENSE,
-    "granite": DENSE,
-    "smollm3": DENSE,
-    "exaone4": DENSE | DOUBLE,
-}
-# general.architecture: model_type; a config's key where the class's default is not the architecture's
-ARCHITECTURES = {
-    "llama": ("llama", {}),
-    "mistral3": ("llama", {}),
-    "qwen2": ("qwen2", {}),
-    "qwen3": ("qwen3", {}),
-    "qwen3moe": ("qwen3_moe", {}),
-    "gemma": ("gemma", {}),
-    "gemma2": ("gemma2", {}),
-    "gemma3": ("gemma3_text", {}),
-    "phi3": ("phi3", {}),
-    "gpt2": ("gpt2", {}),
-    "starcoder2": ("starcoder2", {}),
-    "olmo2": ("olmo2", {}),
-    "command-r": ("cohere", {}),
-    "granite": ("granite", {}),
-    "smollm3": ("smollm3", {}),
-    "exaone4": ("exaone4", {}),
-}
-# key after the architecture's name: key of a config.json
-KEYS = {
-    "block_count": "num_hidden_layers", "context_length": "max_position_embeddings", "embedding_length": "hidden_size",
-    "feed_forward_length": "intermediate_size", "attention.head_count": "num_attention_heads",
-    "attention.head_count_kv": "num_key_value_heads", "attention.key_length": "head_dim",
-    "attention.layer_norm_rms_epsilon": "rms_norm_eps", "attention.layer_norm_epsilon": "layer_norm_eps",
-    "attention.sliding_window": "sliding_window", "attn_logit_softcapping": "attn_logit_softcapping",
-    "final_logit_softcapping": "final_logit_softcapping", "rope.freq_base": "rope_theta", "vocab_size": "vocab_size",
-    "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
-    "expert_feed_forward_length": "moe_intermediate_size", "logit_scale": "logit_scale",
-    "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
-    "attention.scale": "attention_multiplier",
-}  # fmt: skip
-GPT2 = {"num_hidden_layers": "n_layer", "max_position_embeddings": "n_positions", "hidden_size": "n_embd",
-        "intermediate_size": "n_inner", "num_attention_heads": "n_head",
-        "layer_norm_eps": "layer_norm_epsilon", "num_key_value_heads": None}  # fmt: skip
-RENAMED = {"gpt2": GPT2, "mixtral": {"num_experts": "num_local_experts", "moe_intermediate_size": None},
-           "starcoder2": {"layer_norm_eps": "norm_epsilon"}}  # fmt: skip
-NEEDED = ("block_count", "embedding_length", "feed_forward_length", "attention.head_count")
-# keys that say nothing about costs, by how they start
-IRRELEVANT = ("general.", "tokenizer.", "quantize.", "split.", "rope.dimension_count", "rope.scaling",
-              "attention.value_length", "vocab_size", "attention.causal", "rope.freq_base_swa",
-              "attention.key_length_swa")  # fmt: skip
+from .gguf_architectures import ABSENT, ARCHITECTURES, IRRELEVANT, Keys
+from .gguf_names import TABLES, table
 
 
 def load(path, changes=None):
@@ -114,15 +31,38 @@ def model(header, changes=None):
         fields[field] = check(field, value, "set")
     name = header.metadata.get("general.name")
     name = name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= 100 else header.path
-    made = build(fields, name, header.path, family, (*notes, *more), header.path)
+    made = build(_fields(fields, family), name, header.path, family, (*notes, *more), header.path)
     kinds = {}
     for tensor in header.tensors.values():
         kinds[tensor.dtype] = kinds.get(tensor.dtype, 0) + tensor.size
     text = ", ".join(f"{dtype} {size:,} bytes" for dtype, size in sorted(kinds.items(), key=lambda item: -item[1]))
-    original = (
-        made if not changes else build(translate(config, header.path)[0], name, header.path, family, (), header.path)
-    )
+    original = made
+    if changes:
+        original = build(
+            _fields(translate(config, header.path)[0], family), name, header.path, family, (), header.path
+        )
     return stored(made, text, Bits(_bits(header, original)))
+
+
+def places(model, wanted, tensors):
+    """{path: Place} of the weights that are tensors of a file. wanted: {path: (axes spec, {axis: size})}.
+
+    ggml fills up a shape with ones at its outer end, so these say nothing.
+    """
+    from ..huggingface import tensors as huggingface
+
+    names = table(model.family, tensors)
+    absent = {row for row, name in names.items() if name is None}
+    wanted = {path: each for path, each in wanted.items() if re.sub(r"layers/\d+/", "layers/{}/", path) not in absent}
+    names = {row: name for row, name in names.items() if name is not None}
+    found = huggingface.places(model, wanted, names=names)
+    return {path: place.replace(shape=plain(place.shape)) for path, place in found.items()}
+
+
+def plain(shape):
+    """A shape without ones at its outer end."""
+    at = next((at for at, size in enumerate(shape[:-1]) if size != 1), len(shape) - 1)
+    return tuple(shape[max(at, 0) :])
 
 
 class Bits:
@@ -147,12 +87,8 @@ class Bits:
 
 def _bits(header, model):
     """{path: mean bits of a value} of the weights that the file holds."""
-    from ..huggingface.tensors import places
-
-    if model.family not in TABLES:
-        return {}
     weights = {path: (traced, spec, size_of) for traced, path, _, spec, size_of in numbered_weights(model)}
-    found, totals = places(model, {path: each[1:] for path, each in weights.items()}, names=TABLES[model.family]), {}
+    found, totals = places(model, {path: each[1:] for path, each in weights.items()}, header.tensors), {}
     for path, place in found.items():
         for name in place.names:
             tensor = header.tensors.get(name)
@@ -172,48 +108,64 @@ def _config(header):
         raise InputError(
             f"{where}: general.architecture = {str(architecture)[:80]!r} is not known; closest: " + ", ".join(near)
         )
-    model_type, extra = ARCHITECTURES[architecture]
-    if model_type == "llama" and metadata.get("llama.expert_count"):
-        model_type = "mixtral"
-    config, unread = {"model_type": model_type, **extra}, []
-    for key, value in metadata.items():
-        short = key.removeprefix(architecture + ".")
-        name = KEYS.get(short) if short != key else None
-        name = RENAMED.get(model_type, {}).get(name, name)
-        if name is not None:
-            config[name] = _value(where, key, value)
-        elif not (short.startswith(IRRELEVANT) or key.startswith(IRRELEVANT) or short in KEYS):
+    model_type, keys, more = ARCHITECTURES[architecture]
+    g = Keys(header, architecture)
+    config = {"model_type": model_type, "num_hidden_layers": g.layers, "tie_word_embeddings": not g.holds("output")}
+    for key, name in keys.items():
+        needed = key in NEEDED and not (key == "feed_forward_length" and "expert_feed_forward_length" in keys)
+        value = g.one(key, needed)
+        if name is not None and (value is not None or name in ABSENT):
+            config[name] = ABSENT[name] if value is None else value
+    if "attention.head_count_kv" in keys:
+        config.setdefault("num_key_value_heads", config.get("num_attention_heads"))
+    config["vocab_size"] = g.shape("token_embd", 0, config.get("vocab_size"))
+    if "rms_norm_eps" in config:  # both keys: only one is of its norms, and costs are the same
+        config.pop("layer_norm_eps", None)
+    if keys.get("attention.key_length") == "head_dim":
+        _head(g, config)
+    if more is not None:
+        more(g, config)
+    return config, _notes(g, keys, header, config["model_type"])
+
+
+NEEDED = ("embedding_length", "attention.head_count", "feed_forward_length")
+
+
+def _head(g, config):
+    """The size of a head, and of its part that is turned."""
+    if "head_dim" not in config:
+        config["head_dim"] = g.size("embedding_length") // g.size("attention.head_count") or None
+    turned = g.count("rope.dimension_count")
+    if turned and turned != config["head_dim"]:
+        config["rotary_dim"] = turned
+
+
+def _notes(g, keys, header, model_type):
+    """What was not read, and what a file cannot tell."""
+    prefix, unread, notes = g.architecture + ".", [], []
+    for key in g.metadata:
+        short = key.removeprefix(prefix)
+        mine = short != key and (short in keys or short in g.read)
+        if not mine and not short.startswith(tuple(IRRELEVANT)):
             unread.append(key)
-    for key in NEEDED:
-        if f"{architecture}.{key}" not in metadata:
-            raise InputError(f"{where}: the metadata key {architecture}.{key} is missing")
-    _from_tensors(config, header, model_type)
-    notes = [f"metadata keys not read: {', '.join(sorted(unread))}."] if unread else []
-    if f"{architecture}.rope.scaling.type" in metadata or "rope_freqs.weight" in header.tensors:
+    if unread:
+        notes.append(f"metadata keys not read: {', '.join(sorted(unread))}.")
+    if f"{prefix}rope.scaling.type" in g.metadata or "rope_freqs.weight" in header.tensors:
         notes.append("Rescaled rotary frequencies are not read: they change no cost.")
-    return config, notes
+    return notes + [UNTOLD[model_type]] * (model_type in UNTOLD)
 
 
-def _value(where, key, value):
-    """A number; of a list with one entry a layer, the entry if all are alike."""
-    if isinstance(value, list) and value and all(each == value[0] for each in value):
-        value = value[0]
-    if isinstance(value, list | Skipped):
-        raise InputError(f"{where}: {key} differs from layer to layer, which is not read")
-    return value
+# What files of a kind leave out, and costs depend on
+CHUNKS = "A GGUF file does not say in which chunks a scan goes: in those of the class in transformers."
+UNTOLD = {
+    **dict.fromkeys(("mamba2", "falcon_h1", "granitemoehybrid", "nemotron_h"), CHUNKS),
+    "llama4_text": "A GGUF file does not say in which chunks Llama 4 attends: in those of the published models.",
+    "bert": "The file has no head for masked words: one that is the embedding is counted in FLOPs.",
+}
 
 
-def _from_tensors(config, header, model_type):
-    """What the table of tensors says, and the metadata does not."""
-    table, tensors = header.tensors.get("token_embd.weight"), header.tensors
-    if table is not None and len(table.shape) == 2:
-        config["vocab_size"] = table.shape[0]
-    config["tie_word_embeddings"] = "output.weight" not in tensors
-    if model_type in ("llama", "qwen3", "granite"):
-        config["attention_bias"] = "blk.0.attn_q.bias" in tensors and "blk.0.attn_output.bias" in tensors
-    if model_type == "cohere":
-        config["use_qk_norm"] = "blk.0.attn_q_norm.weight" in tensors
-    if model_type in ("qwen2", "qwen3") and "sliding_window" in config:
-        config["use_sliding_window"] = True
-    if model_type == "phi3" and config.get("sliding_window") == 0:
-        del config["sliding_window"]
+def _fields(fields, family):
+    """The fields of a model as such files hold it: an encoder without its head for masked words."""
+    if family == "bert":
+        fields = {key: value for key, value in fields.items() if key not in ("head_transform", "head_bias")}
+    return fields

@@ -219,7 +219,7 @@ TABLES = {
     "jamba": MAMBA,
     "falcon_h1": _mamba2("mixer/mamba2")
     | {f"{L}mixer/attention/{ours}": f"{B}attn_{ours}" for ours in "qkv"}
-    | {L + "mixer/attention/out": B + "attn_output"},
+    | {L + "mixer/attention/out": B + "attn_output", L + "ffn_norm": "=" + B + "ffn_norm"},  # without its ".weight"
     "lfm2": LFM2,
     "lfm2_moe": LFM2,
     "bert": {

@@ -45,7 +45,7 @@ def built(config, folder, has_head):
     """
     where = os.path.join(folder, "config.json")
     fields, family, notes = translate(config, where)
-    if family in ("t5", "mt5") and not has_head:
+    if family in ("t5", "mt5", "umt5") and not has_head:
         fields["tied"] = True
     return _stored(build(fields, _name(where), where, family, notes, where), config, where)
 
@@ -99,8 +99,11 @@ def translate(data, where="config"):
 
 def _nested(data, family, where):
     """The text part of a multimodal config; the other parts are named in the notes."""
-    from .families import NESTED
+    from .families import BESIDE, NESTED
 
+    if family in BESIDE and "text_config" not in data:
+        text = {key: value for key, value in data.items() if key not in BESIDE[family]}
+        return text, NESTED[family], where, [f"text part only; not counted: what {', '.join(BESIDE[family])} describe."]
     text = data.get("text_config", {})
     if not isinstance(text, dict):
         raise InputError(f"{where}: text_config = {text!r}; allowed: an object")

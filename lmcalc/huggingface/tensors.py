@@ -145,8 +145,14 @@ def _in_turn(parts, at):
     return (math.prod(parts[0]), len(parts)), (slice(None), at)
 
 
+def _in_quarters(parts, at):
+    """One after the other within each of four parts: CodeGen's, which lay on four devices."""
+    (total,), (index,) = _blocks([[math.prod(each) // 4] for each in parts], at)
+    return (4, total), (slice(None), index)
+
+
 ROWS = ("rows", "last")
-SPLITS = {"": _blocks, "groups": _in_groups, "turns": _in_turn}
+SPLITS = {"": _blocks, "groups": _in_groups, "turns": _in_turn, "quarters": _in_quarters}
 
 
 def _axes(spec):

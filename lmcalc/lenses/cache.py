@@ -19,6 +19,12 @@ def cache(trace, batch, context, dtypes):
         if state.kind == "state":
             constant.add((term[0], (*term[1], *monomial(batch)[1])), monomial(batch)[0])
             continue
+        if state.rows is not None:  # entries for windows of tokens: grow by steps, counted on average
+            tokens, growth = monomial(state.rows.held(context), batch), state.rows.growth(term)
+            held.add((term[0] * tokens[0], term[1] + tokens[1]))
+            growing.add(growth)
+            first.add(growth)
+            continue
         tokens = context if state.window is None else minimum(context, state.window)
         if state.source is not None:  # of an encoder: does not grow
             tokens = monomial(state.source, batch)

@@ -65,6 +65,9 @@ def features(model):
     mixtures += [each for each in every if is_a(each, "DenseAndExperts")]
     experts = [each.experts.ffn for each in mixtures]
     both = dense + experts
+    known = ("FeedForward", "MixtureOfExperts", "DenseAndExperts")
+    others = [each for block, _ in blocks for label, each in block.children().items()
+              if label == "ffn" and not any(is_a(each, kind) for kind in known)]  # fmt: skip
     spans = [each.kv_heads * each.group * each.head_dim for each in softmax]
     spans += [each.heads * (each.nope_dim + each.rope_dim) for each in latent]
     layers = sum(count for _, count in blocks)
@@ -87,7 +90,7 @@ def features(model):
         "norm": _joined(norm_word(norm) for block, _ in blocks for _, norm in _norms(block)),
         "norms lie": _joined(_placement(block) for block, _ in blocks),
         "block": _joined(_form(block) for block, _ in blocks),
-        "feed-forward": _joined(ffn_word(each) for each in both) or "none",
+        "feed-forward": _joined(ffn_word(each) for each in both + others) or "none",
         "experts": _joined(map(_shared, mixtures)) or "none",
         "tokens mixed by": _joined(_mixer(each) for each in every) or "none",
         "keys seen": _seen(softmax + latent),
@@ -107,7 +110,8 @@ def _blocks(model):
         for run in runs:
             for item in run.items:
                 if isinstance(item, tuple):
-                    found.append((item[1], times * run.count))
+                    block = item[1].block if is_a(item[1], "SharedLayer") else item[1]
+                    found.append((block, times * run.count))
                 else:
                     walk([item], times * run.count)
 
@@ -166,7 +170,8 @@ def _shared(mixture):
 def _seen(attentions):
     if not attentions:
         return "no attention"
-    whole = [each.window is None and getattr(each, "indexer", None) is None for each in attentions]
+    limits = ("window", "indexer", "reach")
+    whole = [all(getattr(each, name, None) is None for name in limits) for each in attentions]
     return "all" if all(whole) else "all in some layers" if any(whole) else "a window or choice"
 
 

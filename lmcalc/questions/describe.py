@@ -9,8 +9,8 @@ NORMS = {
     "LayerNormNoBias": "LayerNorm, no bias", "LayerNormPlain": "LayerNorm, no weights",
     "LayerNormPlusOne": "LayerNorm (1 + w)", "L2Norm": "RMSNorm, no weights", "RMSNormPlain": "RMSNorm, no weights",
 }  # fmt: skip
-GATED = {"silu": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU", "sigmoid": "GLU", None: "LiGLU",
-         "clamped_glu": "SwiGLU", "limited_glu": "SwiGLU"}  # fmt: skip
+GATED = {"silu": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU", "relu2": "gated ReLU^2",
+         "sigmoid": "GLU", None: "LiGLU", "clamped_glu": "SwiGLU", "limited_glu": "SwiGLU"}  # fmt: skip
 PLAIN = {"relu": "ReLU", "relu2": "ReLU^2", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU", "xielu": "xIELU"}
 
 RELATIVE = {"Alibi": "ALiBi", "BucketedBias": "relative bias", "RelativeVectors": "relative vectors (Shaw)",
@@ -52,6 +52,8 @@ def ffn_word(ffn):
     """The activation of a feed-forward, as papers call it."""
     if is_a(ffn, "ChannelMix"):
         return "channel mix"
+    if not hasattr(ffn, "activation"):
+        return generic(ffn)[0]
     return GATED.get(ffn.activation, ffn.activation) if gated(ffn) else PLAIN.get(ffn.activation, ffn.activation)
 
 
@@ -71,6 +73,11 @@ def window_word(window):
     if isinstance(window, Fixed):
         return f"keys of its block of {size(window.size)}, and the last {size(window.summary)} of each block before"
     return f"window of {size(window)}"
+
+
+def sides_word(reach):
+    """Which keys a query of an encoder may see."""
+    return "all keys, both sides" if reach is None else f"{size(reach)} keys on either side"
 
 
 def positions_word(attention):
@@ -117,7 +124,7 @@ def attention_words(attention):
     kind, heads = heads_word(attention)
     if is_a(attention, "DifferentialAttention"):
         kind = f"differential {kind}"
-    lines = ["all keys, both sides" if not attention.causal else window_word(attention.window)]
+    lines = [window_word(attention.window) if attention.causal else sides_word(attention.reach)]
     lines.append(positions_word(attention)[1])
     norms = [norm for norm in (attention.q_norm, attention.k_norm) if norm is not None]
     if norms:
@@ -365,6 +372,7 @@ EQUATIONS = {
         "x + attention_0(norm(x)); then h = norm(x)", "x + ffn_0(h)", "x + attention_1(norm(x))",
         "x + ffn_1(norm(x)) + experts(h)",
     ],
+    "SharedLayer": lambda layer: equations(layer.block),
     "HybridBlock": lambda block: [f"x + mixer(norm(x + project(memory_{block.number}([x; embedding]))))"],
     "AltUpBlock": lambda block: [
         "all streams predicted; then of the first one", "x + norm(attention(norm(x))) + laurel(norm(x))",

@@ -62,6 +62,7 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
     there = _symbols(terms)
     conditions = [Condition(part, there) for given in several(when) for part in str(given).split(",")]
     _refuse_more_tokens_than_keys(conditions, there)
+    _follow(conditions)
     return _data(subject, of, phase, terms, chosen, conditions, there)
 
 
@@ -82,6 +83,21 @@ def _refuse_more_tokens_than_keys(conditions, there):
         if each.kind == "grows" and each.about.name == "T" and "S" in there and not equal:
             raise InputError(f"--when {each.text.strip()!r}: no limit, since S is at least T and stays; allowed: "
                              "--when 'T = S' before it (an empty cache)")  # fmt: skip
+
+
+def _follow(conditions):
+    """A condition on a symbol that an earlier one replaced is on what stands in its place: T = S, T -> oo."""
+    place = {}
+    for each in conditions:
+        about = each.about.xreplace(place)
+        if not about.is_Symbol:
+            raise InputError(f"--when {each.text.strip()!r}: {each.about} was replaced by {about} before; allowed: "
+                             "conditions on what is left")  # fmt: skip
+        each.about = about
+        if each.other is not None:
+            each.other = each.other.xreplace(place)
+        if each.kind == "equal":
+            place = {name: found.xreplace({about: each.other}) for name, found in place.items()} | {about: each.other}
 
 
 def _number(letter, number):

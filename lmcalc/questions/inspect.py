@@ -133,7 +133,7 @@ def _says(header, against):
             from ..headers.gguf_models import model
 
             found = model(header)
-            return Says(found, types=False, notes=found.notes)
+            return Says(found, mtp=found.fields.get("n_mtp_layers") or 0, types=False, notes=found.notes)
         if header.config is None:
             return Says(
                 notes=("Not held against a model: there is no config.json beside it (--against MODEL names one).",)
@@ -216,16 +216,16 @@ class Held:
                 spec_of[path] = part, spec, size_of
                 if what == "buffers":
                     buffers.add(path)
-        if self.kind == "gguf":
-            from ..headers.gguf_models import TABLES
-
-            names = TABLES[model.family]
-        else:
-            names = None
         wanted = {path: (spec, size_of) for path, (_, spec, size_of) in spec_of.items()}
         shapes = {name: each.shape for name, each in self.weights.items()}
-        known = {name: shape for name, shape in shapes.items() if shape is not None}
-        self._found = found = tensors.places(model, wanted, known, names)
+        if self.kind == "gguf":
+            from ..headers.gguf_models import places, plain
+
+            self._found = found = places(model, wanted, shapes)
+            shapes = {name: plain(shape) for name, shape in shapes.items()}
+        else:
+            known = {name: shape for name, shape in shapes.items() if shape is not None}
+            self._found = found = tensors.places(model, wanted, known)
         self._names, self.differences, others = tensors.compared(found, shapes)
         for path, place in found.items():
             for name in place.names:

@@ -7,7 +7,7 @@ from ..numbers import Sum, monomial
 from .describe import described, equations, is_a, norm_word
 
 SCHEMA = "lmcalc.show/1"
-BEFORE = ("position_bias", "per_layer", "widen", "memory")  # behind what is added to the embedding
+BEFORE = ("project_in", "position_bias", "per_layer", "widen", "memory")  # behind what is added to the embedding
 BEHIND = ("narrow", "final_norm")
 
 

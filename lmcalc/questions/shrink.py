@@ -15,14 +15,24 @@ def shrunk(model):
     """
     fields = dict(model.fields)
     encoder = dict(fields["encoder"]) if "encoder" in fields else {}
-    sides = [(table, {name: dict(each) for name, each in table.get("kinds", {}).items()}) for table in (fields, encoder)]
+    sides = [
+        (table, {name: dict(each) for name, each in table.get("kinds", {}).items()}) for table in (fields, encoder)
+    ]
     kinds = [each for _, side in sides for each in side.values()]
     _sizes([fields, encoder, *kinds])
     _experts([fields, encoder, *kinds])
+    whole = sides[0] if fields.get("stack") == "encoder" else sides[1]
+    for each in (whole[0], *whole[1].values()):
+        if "window" in each:
+            each["window"] += 1  # odd in an encoder: as many keys before a token as behind it
+    if "layer_groups" in fields:
+        fields["layer_groups"] = min(fields["layer_groups"], fields["n_layers"])
     if "n_heads" in fields:
         _heads(fields, [encoder, *kinds])
     for each in (fields, *kinds):
         _mixer_heads(each, fields | each)
+        if each.get("index_topk") and (fields | each).get("compression"):
+            each["index_topk"] = 2  # of the few entries that there are
     for each in (fields, encoder, *kinds):
         if "rope_scaling" in each:
             layer = fields | each
@@ -77,6 +87,10 @@ def _heads(fields, kinds):
         table["n_heads"] = small * (1 if kv_heads == heads else GROUPS[at])
         if layer.get("attention_experts"):
             table["n_heads"] = small * layer["experts_per_token"]  # each has as many query heads as there are keys
+        if layer.get("out_groups"):
+            table["n_heads"] = small * 2 * layer["out_groups"]
+        if layer.get("out_groups"):
+            table["n_heads"] = small * 2 * layer["out_groups"]
         if not latent or layer.get("n_kv_heads"):
             table["n_kv_heads"] = small
 

@@ -1,5 +1,7 @@
 """Columns of arrays as values and as text: whole numbers without a point, unknown ones empty."""
 
+from ..units import si
+
 EXACT = 2**53  # whole numbers beyond are floats, and are written as such
 
 
@@ -45,3 +47,22 @@ def word(value, none="", quote=None):
     if isinstance(value, bool):
         return "true" if value else "false"
     return (quote(value) if quote else value) if isinstance(value, str) else repr(value)
+
+
+def asked(workload, decode=True):
+    """A workload in words."""
+    onto = f" onto {workload['past']:,}" if workload["past"] else ""
+    further = f"; decode 1 token onto {workload['context']:,}" if decode else ""
+    return f"batch {workload['batch']:,}; prefill {workload['prompt']:,} tokens{onto}{further}"
+
+
+def conventions(workload):
+    """The dtypes and conventions of a workload in words."""
+    dtypes = ", ".join(f"{name} {dtype}" for name, dtype in workload["dtypes"].items())
+    chosen = ("mask", "logits", "traffic", "experts", "mla")
+    return dtypes + "; " + ", ".join(f"{name} {workload[name]}" for name in chosen)
+
+
+def known(value, unit=""):
+    """A number with an SI prefix, or that it is not known."""
+    return "not known" if value is None else si(value, unit)

@@ -1,9 +1,12 @@
 """Models or variants side by side: a row a quantity, a column a model, ratios to the first, and why they differ."""
 
+import textwrap
+
 from rich.markup import escape
 
 from ..questions.compare import QUANTITIES
 from ..units import si
+from .cells import asked, conventions
 from .console import table
 
 UNITS = {"params": "", "flops": "FLOP", "bytes": "B", "s": "s"}
@@ -15,28 +18,43 @@ def draw(screen, data):
     names = [report["model"]["id"] for report in reports]
     letters = [chr(ord("A") + at) if at < 26 else f"#{at + 1}" for at in range(len(names))]
     for letter, name in zip(letters, names):
-        screen.print(f"[bold]{letter}[/bold]  {escape(name)}")
+        screen.print(f"[bold]{letter}[/bold]  {escape(name)}", soft_wrap=True)
+    for line in dict.fromkeys(asked(each["workload"], each["decode"] is not None) for each in reports):
+        screen.print(line)
+    for line in dict.fromkeys(conventions(each["workload"]) for each in reports):
+        screen.print(line)
     screen.print()
     rows = list(_rows(reports))
-    size = max(1, (screen.width - 34) // 17)  # models side by side
+    size = max(1, (screen.width - 34) // 19)  # models side by side
     for start in range(0, len(names), size):
         part = range(start, min(start + size, len(names)))
         headings = ["<", *[cell for at in part for cell in (letters[at], "ratio")]]
         table(screen, headings, [[label, *[cell for at in part for cell in cells[at]]] for label, cells in rows])
         screen.print()
+    screen.print("ratio: to A. *: the least of its row, where they differ.", markup=False)
     _why(screen, data, dict(zip(names, letters)))
 
 
 def _rows(reports):
     for quantity, path in QUANTITIES.items():
         yield _row(quantity, [_at(report, path) for report in reports], UNITS[quantity.rpartition("_")[2]])
+        if path == ("params", "total") and any(_at(each, path) != each["params"]["active"] for each in reports):
+            yield _row("  active", [each["params"]["active"] for each in reports], "")
         if path[-2:] == ("flops", "total"):
             for name in ("contraction", "normalization", "elementwise"):
                 yield _row(f"  {name}", [_at(report, (*path[:-1], name)) for report in reports], "FLOP")
     for at, machine in enumerate(reports[0]["hardware"]):
+        yield f"fits {machine['id']}", [(_fits(report["hardware"][at]), "") for report in reports]
         for phase in ("prefill", "decode"):
             values = [_at(report["hardware"][at], (phase, "bound_s")) for report in reports]
             yield _row(f"{phase} bound, {machine['id']}", values, "s")
+
+
+def _fits(machine):
+    if machine["fits"] is None:
+        return "not known"
+    share = machine["memory_needed"] / machine["memory_available"]
+    return f"{share:.0%}" if machine["fits"] else f"NO, {share:.3g}x"
 
 
 def _at(data, path):
@@ -46,21 +64,61 @@ def _at(data, path):
 
 
 def _row(label, values, unit):
+    known = [value for value in values if value is not None]
+    least = min(known) if known and min(known) < max(known) else None
     cells = []
     for value in values:
         ratio = "" if value is None or not values[0] else f"{value / values[0]:.4g}"
-        cells.append((si(value, unit) if value is not None else "none", ratio))
+        text = "none" if value is None else si(value, unit)
+        cells.append((f"**{text}*" if value is not None and value == least else text, ratio))
     return label, cells
 
 
+# quantities of the table of reasons: (heading, heading below it)
+REASONS = {
+    "params": ("params", ""), "weights_bytes": ("weights", "B"), "cache_bytes": ("cache", "B"),
+    "state_bytes": ("state", "B"), "prefill_flops": ("prefill", "FLOP"), "prefill_bytes": ("prefill", "B"),
+    "decode_flops": ("decode", "FLOP"), "decode_bytes": ("decode", "B"),
+}  # fmt: skip
+FEATURE, CHANGE = 24, 9  # characters of a feature at least, and of a change
+LONGEST = 96  # of a step that is written out
+
+
 def _why(screen, data, letter_of):
-    rows = []
-    for each in data["differences"]:
-        for step in each["by_feature"] or ():
-            change, unit = step["change"], UNITS[each["quantity"].rpartition("_")[2]]
-            rows.append([letter_of[each["model"]], each["quantity"], ("+" if change > 0 else "") + si(change, unit),
-                         f"{step['feature']}: {step['from']} -> {step['to']}"])  # fmt: skip
     if any(each["by_feature"] is None for each in data["differences"]):
         screen.print("Why they differ, field by field: add --why.")
-    if rows:
-        table(screen, ["<", "<difference to A", "", "<because of"], rows)
+    for name, letter in list(letter_of.items())[1:]:
+        steps, totals = {}, {}
+        for each in data["differences"]:
+            if each["model"] == name:
+                totals[each["quantity"]] = each["to"] - each["from"]
+                for step in each["by_feature"] or ():
+                    steps.setdefault(_step(step), {})[each["quantity"]] = step["change"]
+        if steps:
+            screen.print()
+            _reasons(screen, letter, steps, totals)
+
+
+def _step(step):
+    text = f"{step['feature']}: {step['from']} -> {step['to']}"
+    return text if len(text) <= LONGEST else f"{step['feature']}: see -f json"
+
+
+def _reasons(screen, letter, steps, totals):
+    """What every changed field adds, a row a field."""
+    found = [name for name in REASONS if any(name in changes for changes in steps.values())]
+    if screen.width < FEATURE + 2 + CHANGE * len(found) and "weights_bytes" in found:
+        found.remove("weights_bytes")  # follows params
+    room, rows = max(FEATURE, screen.width - 2 - CHANGE * len(found)), []
+    for text, changes in {**steps, "in all": totals}.items():
+        first, *more = textwrap.wrap(text, room, subsequent_indent="  ")
+        rows.append([first, *(_change(changes.get(name)) for name in found)])
+        rows += [[line] for line in more]
+    rows[-1] = [f"*{cell}*" for cell in rows[-1]]
+    below = ["  in this order", *(REASONS[name][1] for name in found)]
+    table(screen, [f"<{letter} against A", *(REASONS[name][0] for name in found)],
+          [[f"*{cell}*" for cell in below], *rows])  # fmt: skip
+
+
+def _change(number):
+    return "" if not number else ("+" if number > 0 else "") + si(number).strip()

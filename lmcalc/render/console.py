@@ -35,12 +35,12 @@ def table(screen, columns, rows, title=None, space=2):
     """Print rows of text under headings; a heading with < in front is text (left), the rest numbers (right).
 
     Each column is one cell of many lines, which rich lays out ten times faster than a cell a value. Where the screen is
-    too narrow the first column is cut, since it holds names. A cell may be bold: written as *text*.
+    too narrow the first column is cut, since it holds names. A cell may be bold: written as *text*, one star each side.
     """
     if title:
         screen.print(title, style="bold", markup=False, no_wrap=True)
     made = Table(box=None, pad_edge=False, padding=(0, space, 0, 0), header_style="bold")
-    cells = [[row[at].strip("*") if at < len(row) else "" for row in rows] for at in range(len(columns))]
+    cells = [[_plain(row[at]) if at < len(row) else "" for row in rows] for at in range(len(columns))]
     for at, heading in enumerate(columns):
         made.add_column(
             Text(heading.removeprefix("<")), justify="left" if heading[:1] == "<" else "right", no_wrap=True
@@ -60,3 +60,7 @@ def table(screen, columns, rows, title=None, space=2):
         texts.append(text)
     made.add_row(*texts)
     screen.print(made)
+
+
+def _plain(cell):
+    return cell[1:-1] if cell[:1] == "*" and len(cell) > 1 else cell

@@ -3,6 +3,7 @@
 from rich.markup import escape
 
 from ..units import si
+from .cells import asked, known
 from .console import table
 
 
@@ -19,12 +20,10 @@ def draw(screen, data):
 
 
 def _headline(screen, data):
-    model, params, asked = data["model"], data["params"], data["workload"]
+    model, params = data["model"], data["params"]
     active = "" if params["active"] == params["total"] else f", {params['active']:,} active"
     screen.print(f"[bold]{escape(model['id'])}[/bold]: {params['total']:,} parameters{active}")
-    onto = f" onto {asked['past']:,}" if asked["past"] else ""
-    decode = "" if data["decode"] is None else f"; decode 1 token onto {asked['context']:,}"
-    screen.print(f"batch {asked['batch']:,}; prefill {asked['prompt']:,} tokens{onto}{decode}")
+    screen.print(asked(data["workload"], data["decode"] is not None))
     for each in sorted(data["hardware"], key=lambda each: each["fits"] is not False):
         needed, there, name = each["memory_needed"], each["memory_available"], escape(each["id"])
         if there is None:
@@ -72,8 +71,8 @@ def _rooflines(screen, data, phases):
             other = max((sides[side] or 0 for side in sides if side != row["bound_by"]), default=0)
             by = row["bound_by"] or "not known"
             by += f", {row['bound_s'] / other:.3g} times" if other and row["bound_by"] else ""
-            times = [_known(row[f"{name}_s"], "s") for name in ("bound", "roofline", "serial")]
-            rows.append([f"  {phase}", by, *times, _known(row["tokens_per_s"])])
+            times = [known(row[f"{name}_s"], "s") for name in ("bound", "roofline", "serial")]
+            rows.append([f"  {phase}", by, *times, known(row["tokens_per_s"])])
     if rows:
         table(screen, ["<", "<bound by", "bound", "roofline", "serial", "tokens/s"], rows,
               "Rooflines: nothing beats bound; roofline and serial go kernel by kernel")  # fmt: skip
@@ -116,7 +115,3 @@ def _kernels(screen, data, phases):
 
 def _digits(number):
     return f"{number:,.0f}" if number >= 99.95 else f"{number:.3g}"
-
-
-def _known(value, unit=""):
-    return "not known" if value is None else si(value, unit)

@@ -12,6 +12,8 @@ SLOPES, FLATS = "/;!", "-=~"  # of the first machine, the second, all others
 def draw(screen, data, plot=False):
     """Draw a roofline (schema lmcalc.roofline/1); plot: with a plot of characters first."""
     marks = _marks(data["points"])
+    screen.print(title(data), markup=False)
+    screen.print()
     if plot:
         for line in picture(data, marks, screen.width):
             screen.print(line, markup=False, no_wrap=True)
@@ -85,11 +87,12 @@ def sentence(turn):
     else:
         found = f"decode of {model} is memory bound on {on} at context {at} at any batch"
     if turn["context_limit"] is not None:
-        found += f", and never beyond context {turn['context_limit']:,}"
+        found += ", and never" if turn["batch"] is not None else ", as everywhere"
+        found += f" beyond context {turn['context_limit']:,}"
     if turn["context_from"] is not None:
         found += f"; only from context {turn['context_from']:,} on can it be another"
     elif turn["batch"] is None and turn["batch_without_context"] is not None:
-        found += f"; onto an empty cache from batch {turn['batch_without_context']:,}"
+        found += f"; onto an empty cache it turns at batch {turn['batch_without_context']:,}"
     return found
 
 
@@ -97,14 +100,13 @@ def _classes(screen, data, marks):
     rows = {}
     for each in data["classes"]:
         key = f"{each['model']} on {each['hardware']}", each["phase"]
-        rows.setdefault(key, {})[each["class"]] = f"{each['flops_share']:.2%}", f"{each['time_share']:.1%}"
+        rows.setdefault(key, {})[each["class"]] = f"{each['flops_share']:.2%}/{each['time_share']:.1%}"
     names, lines = ("contraction", "normalization", "elementwise", "movement"), []
     for (where, phase), shares in rows.items():
         if [f"*{where}*"] not in lines:
             lines.append([f"*{where}*"])
-        lines.append([f"  {phase}", *[cell for name in names for cell in shares.get(name, ("", ""))]])
-    table(screen, ["<", *[cell for name in names for cell in (name, "time")]], lines,
-          "FLOPs are not time: kernels by class, their share of FLOPs and of time", space=1)  # fmt: skip
+        lines.append([f"  {phase}", *(shares.get(name, "") for name in names)])
+    table(screen, ["<", *names], lines, "FLOPs are not time: kernels by class, share of FLOPs / share of time", space=1)
 
 
 def _roofs(screen, data, marks):
@@ -163,9 +165,6 @@ def picture(data, marks, width, height=20):
             y = min(machine["bandwidth"] * x, machine["peak_flop_per_s"] or math.inf)
             if 0 <= row(y) < height:
                 cells[row(y)][across] = flat if y == machine["peak_flop_per_s"] else slope
-        if machine["peak_flop_per_s"] is not None:
-            text = f" {machine['id']} {si(machine['peak_flop_per_s'])}{machine['peak_dtype']} "
-            cells[row(machine["peak_flop_per_s"])][columns - len(text) :] = text
     taken = {}
     for mark, each in points:
         place = row(each["reached_flop_per_s"]), column(each["intensity"])
@@ -183,11 +182,11 @@ def picture(data, marks, width, height=20):
         ticks[start : start + len(text)] = text
     lines.append("        +" + "-" * columns)
     lines.append("         " + "".join(ticks).rstrip())
-    lines.append(
-        "FLOP/s over FLOP/B. "
-        + "; ".join(f"{SLOPES[min(at, 2)]}{FLATS[min(at, 2)]} {each['id']}" for at, each in enumerate(data["machines"]))
-        + "."
-    )
+    lines.append("FLOP/s over FLOP/B")
+    for at, each in enumerate(data["machines"]):
+        known = each["peak_flop_per_s"] is not None
+        peak = f"{si(each['peak_flop_per_s'], 'FLOP/s')} {each['peak_dtype']}" if known else "peak not known"
+        lines.append(f"{SLOPES[min(at, 2)]}{FLATS[min(at, 2)]} {each['id']}: {peak}, {si(each['bandwidth'], 'B/s')}")
     several = [", ".join(letters) for letters in taken.values() if len(letters) > 1]
     if several:
         lines.append("+ is " + "; ".join(several) + ".")

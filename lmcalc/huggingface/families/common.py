@@ -5,7 +5,7 @@ from ..layers import ROTARY_FIELDS, combined, kinds_of, rotary
 # name in configs: activation by itself, and with a gate
 ACTIVATIONS = {
     "relu": ("relu", "reglu"),
-    "relu2": ("relu2", None),
+    "relu2": ("relu2", "relu2glu"),
     "gelu": ("gelu", "geglu"),
     "gelu_new": ("gelu_tanh", "geglu_tanh"),
     "gelu_pytorch_tanh": ("gelu_tanh", "geglu_tanh"),

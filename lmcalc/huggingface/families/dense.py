@@ -148,7 +148,7 @@ def falcon(c):
     other = c.get("size", "num_key_value_heads")  # no key of the class: refused where it says something else
     if other not in (None, found["n_kv_heads"]):
         c.refuse("num_key_value_heads", other, f"{found['n_kv_heads']}, which multi_query, num_kv_heads and "
-                 "new_decoder_architecture make it")  # fmt: skip
+                 "new_decoder_architecture make it (Falcon 40B: num_kv_heads 8 and the last one true)")  # fmt: skip
     two, turned = new and norms in (None, 2), rotary(c, {**found, "head_dim": head_dim(c, found)})
     if alibi:
         turned = dict.fromkeys(turned) | {"positions": "alibi", "alibi_slopes": "falcon"}

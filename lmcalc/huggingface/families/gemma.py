@@ -46,15 +46,17 @@ def gemma3n(c):
         **_per_layer(c, found["vocab_size"]),
     }
     types = layer_types(c, count, lambda layer: (layer + 1) % 5)
-    sparsity, widths = c.get("list", "activation_sparsity_pattern"), c.data.get("intermediate_size")
+    sparsity, widths = c.data.get("activation_sparsity_pattern"), c.data.get("intermediate_size")
+    c.skip("activation_sparsity_pattern")
     if sparsity is None:
         sparsity = [0.95 if layer < 10 < count else 0.0 for layer in range(count)]
     if isinstance(widths, list) and (len(widths) != count or not all(isinstance(each, int) for each in widths)):
         c.refuse("intermediate_size", widths, f"a size, or one for each of the {count} layers")
     widths = widths if isinstance(widths, list) else [c.need("size", "intermediate_size")] * count
     c.skip("intermediate_size")
-    if len(sparsity) != count or not all(isinstance(each, int | float) and 0 <= each < 1 for each in sparsity):
-        c.refuse("activation_sparsity_pattern", sparsity, f"a share below 1 for each of the {count} layers")
+    good = isinstance(sparsity, list) and len(sparsity) == count
+    if not good or not all(isinstance(each, int | float) and 0 <= each < 1 for each in sparsity):
+        c.refuse("activation_sparsity_pattern", sparsity, f"a list: a share below 1 for each of the {count} layers")
     names = [
         name + (f"_{width}" if len(set(widths)) > 1 else "") + (f"_sparse{share:g}".replace("0.", "") if share else "")
         for name, width, share in zip(types, widths, sparsity)

@@ -237,9 +237,12 @@ def cohere2_moe(c):
     types = layer_types(c, count, lambda at: (at + 1) % first if at < dense else (at - dense + 1) % every)
     scores, how = (c.need(words, key) for words, key in ((("softmax", "sigmoid"), "expert_selection_fn"),
                                                          (("average", "sum"), "shared_expert_combination_strategy")))
+    normalized = c.get("bool", "norm_topk_prob")
+    if c.given("rope_parameters"):
+        c.skip("rope_theta", "rope_scaling")  # what rope_parameters came from
     mixture = experts(
         c, "intermediate_size", router=f"topk_{scores}", n_shared_experts=shared,
-        router_normalized=scores == "sigmoid" and c.get("bool", "norm_topk_prob") or None,
+        router_normalized=(normalized and scores == "sigmoid") or None,
         experts_scale=0.5 if shared and how == "average" else None,
     )  # fmt: skip
     sparse, rope = first_dense(c, count), {key: found.pop(key, None) for key in ROTARY_FIELDS}

@@ -92,9 +92,10 @@ def chatglm(c):
     c.skip("apply_query_key_layer_scaling", "quantization_bit", "hidden_dropout", "attention_dropout")
     if not c.get("bool", "multi_query_attention"):
         c.refuse("multi_query_attention", c.data.get("multi_query_attention"), "true, as in ChatGLM2 and later")
+    c.need("size", "multi_query_group_num")
     found = heads(c.calling(
-        num_key_value_heads=("multi_query_group_num",), vocab_size=("padded_vocab_size",),
-        max_position_embeddings=("seq_length",), head_dim=("kv_channels",),
+        num_hidden_layers=("num_layers",), num_key_value_heads=("multi_query_group_num",),
+        vocab_size=("padded_vocab_size",), max_position_embeddings=("seq_length",), head_dim=("kv_channels",),
     ))  # fmt: skip
     biases = c.get("bool", "add_bias_linear")
     return found | {
@@ -142,9 +143,11 @@ def deepseek(c):
 
 
 def step3(c):
-    found = llama_like(c.calling(
-        num_key_value_heads=("num_attention_groups",), max_position_embeddings=("max_position_embedding",)
-    ))  # fmt: skip
+    c = c.calling(
+        num_key_value_heads=("num_attention_groups",), max_position_embeddings=("max_position_embedding",),
+        num_experts=("moe_num_experts",), num_experts_per_tok=("moe_top_k",),
+    )  # fmt: skip
+    found = llama_like(c)
     found["q_latent_dim"] = c.need("size", "share_q_dim")
     layers = _numbered(c, found["n_layers"], "moe_layers_enum", "moe_layers")
     mixture = experts(
@@ -199,8 +202,8 @@ def _note_blocks(c):
     blocks, size = c.get("size", "blocksparse_num_local_blocks"), c.get("size", "blocksparse_block_size")
     c.skip("blocksparse_vert_stride", "blocksparse_triton_kernel_block_size")
     if every != 1 and blocks and size:
-        c.note(f"block-sparse attention, in all layers but each {every or 0}th, is counted as dense: exact up to "
-               f"{blocks * size:,} tokens, beyond them scores and cache reads are upper bounds.")  # fmt: skip
+        c.note(f"dense_attention_every_n_layers = {every}: block-sparse attention in the others is counted as dense, "
+               f"exact up to {blocks * size:,} tokens; beyond, scores and cache reads are upper bounds.")  # fmt: skip
 
 
 def grok(c):
@@ -231,7 +234,8 @@ def openlm(c):
     c.only("positional_embedding_type", "rotary", "no published model has another")
     c.skip("params", "params_args_dict", "attn_name", "attn_activation", "attn_seq_scalar", "attn_seq_scalar_alpha")
     found = heads(c.calling(
-        hidden_size=("hidden_dim", "dim"), max_position_embeddings=("seq_len",), tie_word_embeddings=("weight_tying",)
+        hidden_size=("hidden_dim", "dim"), num_hidden_layers=("n_layers",), num_attention_heads=("n_heads",),
+        max_position_embeddings=("seq_len",), tie_word_embeddings=("weight_tying",),
     ))  # fmt: skip
     norm = c.get(tuple(OPENLM_NORMS), "model_norm", "norm_type")
     normed = c.get("bool", "qk_norm", "apply_qk_norm")

@@ -90,7 +90,8 @@ def kolibri1(c):
     found = heads(c)
     found |= {"norm": "rmsnorm", "ffn": gated(c), "norm_placement": "double", "qk_norm": "head", **rotary(c, found)}
     count, window = found["n_layers"], c.get("size", "sliding_window")
-    c.skip("intermediate_size")  # all layers have experts
+    # all layers have experts in one group, whatever the config says
+    c.skip("intermediate_size", "n_group", "topk_group", "n_shared_experts", "routed_scaling_factor")
     types = layer_types(c, count, lambda layer: (layer + 1) % 5)
     mixture = experts(
         c, router="topk_sigmoid", router_bias="correction", shared_d_ff=c.need("size", "shared_expert_intermediate_size"),

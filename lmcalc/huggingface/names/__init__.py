@@ -8,20 +8,25 @@ three tensors, which are parts of one.
 Behind a colon stands how a matrix lies, where it is not (outputs, inputs), each side in the order of our axes and
 merged: > outputs, < inputs, @ what stacks matrices, parentheses around what is merged, 1 an axis of size one, ^ the
 first of the outputs and _ the others. Before it
-how parts share it, where not one after the other: "groups" for each key/value head, "turns" entry by entry. "rows" is a
+how parts share it, where not one after the other: "groups" for each key/value head, "quarters" for each quarter, "turns" entry by entry. "rows" is a
 norm with a row for each head, "last" has its last axis apart.
 """
 
 from ...errors import InputError
-from .dense import DENSE, FALCON_40B, T5, T5_PLAIN
+from .dense import DENSE, FALCON_40B, LLAMA, T5_PLAIN
 from .gemma import GEMMA
+from .gpt import GPT
 from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID, zamba2
 from .latent import LATENT, WITHOUT_Q_LATENT
+from .llama import LLAMAS
 from .moe import MOE
+from .outside import OUTSIDE
 from .recurrent import RECURRENT
-from .sigmoid_moe import SIGMOID_MOE
+from .seq2seq import APART, SEQ2SEQ
+from .sigmoid_moe import SARVAM, SIGMOID_MOE
+from .sparse import SPARSE, deepseek_v4
 
-NAMES = DENSE | MOE | SIGMOID_MOE | GEMMA | LATENT | RECURRENT | HYBRID
+NAMES = DENSE | GPT | LLAMAS | MOE | SIGMOID_MOE | GEMMA | LATENT | RECURRENT | HYBRID | SEQ2SEQ | SPARSE | OUTSIDE
 CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outputs)
 
 # Prefixes that some published files leave out, and endings that old files have, with what they are now
@@ -31,13 +36,17 @@ ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.b
 # Tensors of no forward pass of ours: masks, tables and buffers that are computed, and heads of other tasks
 LEFT_OVER = (
     r".*\.self_attn\.(slope_rate|query_decay|key_decay|diagonal_decay)",
-    r".*\.rotary_emb\.inv_freq",
+    r".*\.rotary_(pos_)?emb\.inv_freq",
     r".*\.position_ids",
     r"(transformer\.)?h\.\d+\.attn\.(attention\.)?(bias|masked_bias)",
-    r"(gpt_neox\.)?layers\.\d+\.attention\.(bias|masked_bias)",
+    r"((gpt_neox|gpt_neox_japanese)\.)?layers\.\d+\.attention\.(bias|masked_bias)",
+    r"(transformer\.)?h\.\d+\.attn\.causal_mask",
+    r"(model\.)?embed_positions\.weights",
     r"(bert\.)?pooler\.dense\.(weight|bias)",
     r"cls\.seq_relationship\.(weight|bias)",
     r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+    r"(model\.)?(encoder|decoder)\.(version|embed_positions\.(weights?|_float_tensor))",
+    r"(model\.)?shared\.weight",
 )
 # Names that transformers holds at run time, and those in files: the first rule that gives a name of the table holds
 ALIASES = (
@@ -52,6 +61,17 @@ ALIASES = (
     (r"\.gate\.moe_statics\.", ".moe_statics."),
     (r"\.self_attn\.sinks$", ".self_attn.attention_sink_bias"),
     (r"\.self_attn\.forget_gate\.", ".self_attn."),
+    (r"\.self_attn\.sinks$", ".self_attn.softmax_offset"),
+    (r"\.mlp\.gate\.e_score_correction_bias$", ".mlp.e_score_correction_bias"),
+    (r"\.mlp\.gate\.e_score_correction_bias$", ".moe.router.expert_bias"),
+    (r"\.mlp\.e_score_correction_bias$", ".mlp.expert_bias"),
+    (r"\.mlp\.gate\.", ".mlp.router.gate."),
+    (r"\.mlp\.shared_experts\.", ".mlp.shared_mlp."),
+    (r"\.mlp\.post_mlp_layernorm\.", ".post_mlp_layernorm."),
+    (r"\.post_self_attn_layernorm\.", ".post_attn_norm."),
+    (r"\.post_mlp_layernorm\.", ".post_ffn_norm."),
+    (r"\.experts\.gate_up_proj$", ".experts.fc1.weight"),
+    (r"\.experts\.down_proj$", ".experts.fc2.weight"),
     (r"^model\.", "backbone."),
     (r"^lm_head\.", "embed_out."),
 )
@@ -59,9 +79,14 @@ ALIASES = (
 COPIES = {
     "lm_head.weight": "embedding/table",
     "embed_out.weight": "embedding/table",
+    "output_projection.weight": "embedding/table",
     "head.weight": "embedding/table",
     "encoder.embed_tokens.weight": "embedding/table",
     "decoder.embed_tokens.weight": "embedding/table",
+    "model.encoder.embed_tokens.weight": "embedding/table",
+    "model.decoder.embed_tokens.weight": "embedding/table",
+    "model.decoder.output_projection.weight": "embedding/table",
+    "lm_head.out_proj.weight": "embedding/table",
     "cls.predictions.decoder.weight": "embedding/table",
     "cls.predictions.decoder.bias": "head/bias",
 }
@@ -74,16 +99,24 @@ def table(model, file=()):
     if model.family not in NAMES:
         raise InputError(f"names of tensors are not known for model_type {model.family!r}")
     fields, found = model.fields, NAMES[model.family]
+    if model.family == "exaone" and "model.norm.weight" in file:  # as transformers calls them at run time
+        return LLAMA
     if model.family == "zamba2":
         return zamba2(model)
+    if model.family == "deepseek_v4":
+        found = deepseek_v4(model, file)
     if model.family == "falcon" and fields.get("block") == "parallel_two_norms":
         return found | FALCON_40B
-    if found is T5 and not fields["ffn"].endswith(("glu", "glu_tanh")):
+    if model.family in SEQ2SEQ and model.source_embedding is not None:
+        found = found | APART
+    if model.family in ("t5", "mt5", "umt5") and not fields["ffn"].endswith(("glu", "glu_tanh")):
         return found | T5_PLAIN
     if model.family in LATENT and fields.get("q_latent_dim") is None:
         found = found | WITHOUT_Q_LATENT
     if model.family == "granitemoehybrid" and fields.get("n_experts") is None:
         found = found | GRANITE_DENSE
+    if model.family == "sarvam_moe" and not any(name.endswith(".q_proj.weight") for name in file):
+        found = found | SARVAM
     if model.family == "olmo_hybrid":
         found = found | _convolution(file)
     return found | _fused(found, file)

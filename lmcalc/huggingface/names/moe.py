@@ -58,8 +58,8 @@ MOE = {
     "aria_text": DEEPSEEK
     | {
         L + "ffn/router/gate": M + "mlp.router",
-        L + "ffn/experts/gate|up": "=" + M + "mlp.experts.gate_up_proj:@<>",
-        L + "ffn/experts/down": "=" + M + "mlp.experts.down_proj:@<>",
+        L + "ffn/experts/gate|up": M + "mlp.experts.fc1:@<>",
+        L + "ffn/experts/down": M + "mlp.experts.fc2:@<>",
     },
     "cohere2_moe": DEEPSEEK,
     "minimax_m2": MIXTRAL | {L + "ffn/router/correction": "=" + M + "block_sparse_moe.e_score_correction_bias"},
