@@ -42,12 +42,11 @@ def closest(name, known, most=5):
 
 
 def unknown(what, name, known):
-    """The error for a name that is not among the known ones; it lists the closest, or all if they are few."""
+    """The error for a name that is not among the known ones; it lists the closest, or all if these are few or none."""
     known = sorted(known, key=str)
-    near = closest(name, known) or (known if len(known) <= 12 else [])
+    near = closest(name, known)
+    few = len(known) <= 12 or (not near and len(known) <= 100)
     text = f"unknown {what} {name!r}"
-    if near:
-        text += ("; closest: " if len(known) > 12 else "; allowed: ") + ", ".join(
-            str(each) for each in (near if len(known) > 12 else known)
-        )
+    if few or near:
+        text += ("; allowed: " if few else "; closest: ") + ", ".join(map(str, known if few else near))
     return InputError(text)

@@ -261,7 +261,7 @@ def stacked(reader, count, make):
     """Runs of `count` layers as the fields `layers` and `kinds` describe them; make(fields) is one layer.
 
     Layers that repeat in a pattern become nested runs: ["5*local", "global"] over 62 layers is 10 times (5 local, 1
-    global), then 2 local.
+    global), then 2 local. Where all of them do not, the longest stretches do that repeat themselves.
     """
     pattern = reader.get("layers")
     if pattern is None:
@@ -274,8 +274,7 @@ def stacked(reader, count, make):
         if any(each.get(field) for each in kinds.values()):
             components.load((file, "refuse_gaps"))(reader, every)
     blocks = {name: make(reader.kind(name, changes)) for name, changes in kinds.items()}  # those without a layer, too
-    period = shortest_period(every)
-    cycles, labels = count // period, {}
+    period, labels = shortest_period(every), {}
 
     def items(names):
         found, at = [], 0
@@ -288,9 +287,36 @@ def stacked(reader, count, make):
             at += length
         return tuple(found)
 
+    if period == count:
+        return tuple([Run(cycles, items(names)) for cycles, names in stretches(every)])
+    cycles = count // period
     runs = (Run(cycles, items(every[:period])),)
     rest = every[cycles * period :]
     return (*runs, Run(1, items(rest))) if rest else runs
+
+
+def stretches(items, longest=16):
+    """[(how often, items)] that a list is made of, in order; of patterns that begin at a place the one that goes far.
+
+    >>> stretches(list("abbcdcdcd"))
+    [(1, ['a', 'b', 'b']), (3, ['c', 'd'])]
+    """
+    found, at = [], 0
+    while at < len(items):
+        best = 1, 1
+        for period in range(2, min(longest, (len(items) - at) // 2) + 1):
+            times, end = 1, at + period
+            while items[end : end + period] == items[at : at + period]:
+                times, end = times + 1, end + period
+            if times > 1 and end - at > best[0] * best[1] and len(set(items[at : at + period])) > 1:
+                best = times, period
+        times, period = best
+        if times == 1 and found and found[-1][0] == 1:
+            found[-1][1].append(items[at])
+        else:
+            found.append((times, items[at : at + period]))
+        at += times * period
+    return found
 
 
 def shortest_period(items):

@@ -80,8 +80,10 @@ def parameters(model_type):
         else:
             model = getattr(transformers, "AutoModelFor" + KINDS.get(model_type, "CausalLM")).from_config(config)
     model.tie_weights()
-    # without the sinusoids that Marian and Pegasus hold as frozen parameters
-    return sum({id(each): each.numel() for each in model.parameters() if each.requires_grad}.values())
+    for module in model.modules():
+        if "Sinusoidal" in type(module).__name__:  # Marian, Pegasus and FSMT hold what they compute as a parameter
+            module.weight = None
+    return sum({id(each): each.numel() for each in model.parameters()}.values())
 
 
 def write(path, values, others):

@@ -26,6 +26,7 @@ import inspect
 import json
 import math
 import shutil
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -84,8 +85,8 @@ def make_model(name):
     model = make(config, attn_implementation=attention, dtype=torch.float32, **experts).eval()
     if model_type in UNTIED and fields.get("tie_word_embeddings") is False:
         untie_head(model)
-    if model_type == "nllb-moe":
-        repair_experts(model)
+    if model_type in REPAIRS:
+        REPAIRS[model_type](model)
     fill(model, torch.Generator().manual_seed(zlib.crc32(name.encode()) + SEEDS.get(name, 0)))
     return model
 
@@ -113,6 +114,14 @@ def repair_experts(model):
     type(next(each for each in model.modules() if type(each).__name__ == "NllbMoeExperts")).forward = forward
 
 
+def repair_mask(model):
+    """FSMT's class fills its mask with the least float64 by way of a float32, which cannot hold it."""
+    sys.modules[type(model).__module__].fill_with_neg_inf = lambda mask: mask.fill_(torch.finfo(mask.dtype).min)
+
+
+REPAIRS = {"nllb-moe": repair_experts, "fsmt": repair_mask}
+
+
 def fill(model, generator):
     """Random values for every parameter and learnt buffer: nothing trivial, norms around what they start from."""
 
@@ -123,8 +132,10 @@ def fill(model, generator):
     with torch.no_grad():
         for module in model.modules():
             kind = type(module).__name__
+            if "Sinusoidal" in kind:  # a table that is computed
+                continue
             for name, parameter in module.named_parameters(recurse=False):
-                if id(parameter) in seen or not parameter.requires_grad:  # frozen: sinusoids
+                if id(parameter) in seen:
                     continue
                 seen.add(id(parameter))
                 if name in VALUES:

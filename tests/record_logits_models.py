@@ -29,6 +29,9 @@ SIZES = {"hidden_size": 24, "intermediate_size": 28, "max_position_embeddings": 
 WIDE_HEAD = {"head_dim": 8}  # 4 heads of 8 on a width of 24
 LLAMA = {**TOKENS, **HEADS, **SIZES, **ROPE}
 GPT2 = {**TOKENS, "n_embd": 24, "n_head": 4, "n_layer": 2, "n_positions": 32}
+SMALLER = {"vocab_size": 37, "hidden_size": 16, "intermediate_size": 20}
+SMALL = {**LLAMA, **SMALLER}
+SMALL_GPT2 = {**GPT2, "vocab_size": 37, "n_embd": 16}
 GPT_NEOX = {
     **TOKENS,
     **HALF_ROPE,
@@ -475,17 +478,18 @@ MODELS = {
     "ernie4_5": ("ernie4_5", {**LLAMA, **WIDE_HEAD, "use_bias": True}),
     "helium": ("helium", {**LLAMA, "head_dim": 6, "attention_bias": True, "mlp_bias": True}),
     "arcee": ("arcee", {**LLAMA, "attention_bias": True, "mlp_bias": True}),
-    "gpt_bigcode": ("gpt_bigcode", {**GPT2, "n_inner": 40}),
-    "gpt_bigcode-mha": ("gpt_bigcode", {**GPT2, "multi_query": False, "scale_attn_weights": False}),
-    "codegen": ("codegen", {**GPT2, "n_head": 3, "rotary_dim": 4, "n_inner": 40}),
-    "ctrl": ("ctrl", {**GPT2, "dff": 40}),
+    "gpt_bigcode": ("gpt_bigcode", {**SMALL_GPT2, "n_inner": 40}),
+    "gpt_bigcode-mha": ("gpt_bigcode", {**SMALL_GPT2, "multi_query": False, "scale_attn_weights": False}),
+    "codegen": ("codegen", {**SMALL_GPT2, "n_embd": 12, "n_head": 3, "rotary_dim": 2, "n_inner": 40}),
+    "ctrl": ("ctrl", {**SMALL_GPT2, "dff": 40}),
     "xglm": (
         "xglm",
         {
             **TOKENS,
+            "vocab_size": 37,
             "pad_token_id": 1,
-            "d_model": 24,
-            "ffn_dim": 40,
+            "d_model": 16,
+            "ffn_dim": 28,
             "num_layers": 2,
             "attention_heads": 4,
             "max_position_embeddings": 32,
@@ -495,9 +499,10 @@ MODELS = {
         "biogpt",
         {
             **TOKENS,
+            "vocab_size": 37,
             "pad_token_id": 1,
-            "hidden_size": 24,
-            "intermediate_size": 40,
+            "hidden_size": 16,
+            "intermediate_size": 28,
             "num_hidden_layers": 2,
             "num_attention_heads": 4,
             "max_position_embeddings": 32,
@@ -508,11 +513,12 @@ MODELS = {
         "gpt_neox_japanese",
         {
             **TOKENS,
+            "vocab_size": 37,
             **HALF_ROPE,
-            "hidden_size": 32,
+            "hidden_size": 16,
             "intermediate_multiple_size": 2,
             "num_hidden_layers": 3,
-            "num_attention_heads": 4,
+            "num_attention_heads": 2,
             "max_position_embeddings": 64,
         },
     ),
@@ -520,18 +526,19 @@ MODELS = {
         "persimmon",
         {
             **TOKENS,
+            "vocab_size": 37,
             **HALF_ROPE,
-            "hidden_size": 32,
-            "intermediate_size": 40,
+            "hidden_size": 16,
+            "intermediate_size": 28,
             "num_hidden_layers": 2,
-            "num_attention_heads": 4,
+            "num_attention_heads": 2,
             "max_position_embeddings": 64,
         },
     ),
     "cwm": (
         "cwm",
         {
-            **LLAMA,
+            **SMALL,
             **WIDE_HEAD,
             **rope(
                 "llama3",
@@ -547,12 +554,12 @@ MODELS = {
     ),
     "ministral": (
         "ministral",
-        {**LLAMA, **WIDE_HEAD, "layer_types": ["full_attention", "sliding_attention"], "sliding_window": 4},
+        {**SMALL, **WIDE_HEAD, "layer_types": ["full_attention", "sliding_attention"], "sliding_window": 4},
     ),
     "ministral3": (
         "ministral3",
         {
-            **LLAMA,
+            **SMALL,
             **WIDE_HEAD,
             **rope(
                 "yarn",
@@ -567,23 +574,28 @@ MODELS = {
     ),
     "hunyuan_v1_dense": (
         "hunyuan_v1_dense",
-        {**LLAMA, **WIDE_HEAD, **rope("dynamic", alpha=4.0, factor=1.0), "attention_bias": True},
+        {**SMALL, **WIDE_HEAD, **rope("dynamic", alpha=4.0, factor=1.0), "attention_bias": True},
     ),
-    "jais2": ("jais2", {**LLAMA, **WIDE_HEAD}),
-    "nanochat": ("nanochat", {**LLAMA, "final_logit_softcapping": 4.0, "attention_bias": True}),
+    "jais2": ("jais2", {**SMALL, **WIDE_HEAD}),
+    "nanochat": ("nanochat", {**SMALL, "final_logit_softcapping": 4.0, "attention_bias": True}),
     "vaultgemma": (
         "vaultgemma",
-        {**GEMMA2, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"], "sliding_window": 4},
+        {
+            **GEMMA2,
+            **SMALLER,
+            "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+            "sliding_window": 4,
+        },
     ),
-    "bitnet": ("bitnet", {**LLAMA, "attention_bias": True}),
-    "exaone": ("exaone", {**LLAMA, **WIDE_HEAD}),
-    "internlm3": ("internlm3", {**LLAMA, **WIDE_HEAD, "attention_bias": True, "mlp_bias": True}),
-    "iquestcoder": ("iquestcoder", {**LLAMA, **WIDE_HEAD}),
-    "emu3_text_model": ("emu3_text_model", {**LLAMA}),
+    "bitnet": ("bitnet", {**SMALL, "attention_bias": True}),
+    "exaone": ("exaone", {**SMALL, **WIDE_HEAD}),
+    "internlm3": ("internlm3", {**SMALL, **WIDE_HEAD, "attention_bias": True, "mlp_bias": True}),
+    "iquestcoder": ("iquestcoder", {**SMALL, **WIDE_HEAD}),
+    "emu3_text_model": ("emu3_text_model", {**SMALL}),
     "granite_swa": (
         "granite_swa",
         {
-            **LLAMA,
+            **SMALL,
             **GRANITE_SCALES,
             "num_hidden_layers": 3,
             "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
@@ -592,12 +604,12 @@ MODELS = {
             "mlp_bias": True,
         },
     ),
-    "hyperclovax": ("hyperclovax", {**LLAMA, **WIDE_HEAD, **GRANITE_SCALES, "attention_bias": True}),
-    "apertus1p5_text": ("apertus1p5_text", {**LLAMA, "output_vocab_size": 41}),
+    "hyperclovax": ("hyperclovax", {**SMALL, **WIDE_HEAD, **GRANITE_SCALES, "attention_bias": True}),
+    "apertus1p5_text": ("apertus1p5_text", {**SMALL, "output_vocab_size": 29}),
     "cohere_compass_text": (
         "cohere_compass_text",
         {
-            **{k: v for k, v in LLAMA.items() if k != "rope_parameters"},
+            **{k: v for k, v in SMALL.items() if k != "rope_parameters"},
             "num_hidden_layers": 3,
             "logit_scale": 0.25,
             "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
@@ -975,13 +987,25 @@ MODELS = {
     "t5gemma": (
         "t5gemma",
         {
-            "encoder": {**T5GEMMA, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 14,
-                        "layer_types": ["full_attention", "sliding_attention"], "sliding_window": 2},
-            "decoder": {**T5GEMMA, "hidden_size": 12, "num_attention_heads": 4, "intermediate_size": 10,
-                        "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 5},
+            "encoder": {
+                **T5GEMMA,
+                "hidden_size": 16,
+                "num_attention_heads": 2,
+                "intermediate_size": 14,
+                "layer_types": ["full_attention", "sliding_attention"],
+                "sliding_window": 2,
+            },
+            "decoder": {
+                **T5GEMMA,
+                "hidden_size": 12,
+                "num_attention_heads": 4,
+                "intermediate_size": 10,
+                "layer_types": ["sliding_attention", "full_attention"],
+                "sliding_window": 5,
+            },
             "vocab_size": 37,
         },
-    ),  # fmt: skip
+    ),
     # Latent attention
     "deepseek_v2": ("deepseek_v2", {**TINY, **LATENT, **ROUTED_EXPERTS, "q_lora_rank": None, "n_shared_experts": 2}),
     "deepseek_v2-groups": (
@@ -1277,6 +1301,20 @@ MODELS = {
             "attn_layer_indices": [1],
         },
     ),
+    "zamba": (
+        "zamba",
+        {
+            **TINY_TYPED,
+            "hidden_size": 16,
+            "intermediate_size": 20,
+            "num_hidden_layers": 5,
+            "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid", "hybrid"],
+            "n_mamba_heads": 2,
+            "mamba_d_state": 5,
+            "mamba_dt_rank": 3,
+            "mamba_proj_bias": True,
+        },
+    ),
     "zamba2": (
         "zamba2",
         {**ZAMBA2, "num_mem_blocks": 2, "use_shared_attention_adapter": True, "adapter_rank": 3, "use_mem_rope": True},
@@ -1455,6 +1493,7 @@ WORKLOADS = {
     "mamba2": {"prompt": 10},
     "falcon_h1": {"prompt": 10},
     "falcon_h1-norm": {"prompt": 10},
+    "zamba": {"prompt": 10, "steps": (1, 1, 1, 1)},
     "zamba2": {"prompt": 10},
     "zamba2-plain": {"prompt": 10},
     "nemotron_h": {"prompt": 10},

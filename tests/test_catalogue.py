@@ -155,12 +155,20 @@ def test_every_row_has_the_same_columns_and_can_be_written():
 
 @pytest.mark.parametrize("arguments", [[], ["--axes"]])
 def test_tables_fit_the_screen(arguments, capsys, monkeypatch):
+    names = [row["name"] for row in lmcalc.models()]
     for width in (80, 150):
         monkeypatch.setenv("COLUMNS", str(width))
         assert cli.main(["models", *arguments]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert len(lines) == 1 + len(lmcalc.models()) and max(map(len, lines)) <= width
+        assert [line.split(" ")[0] for line in lines[1 : 1 + len(names)]] == names and max(map(len, lines)) <= width
+        missing = lines[2 + len(names)]
+        assert missing.startswith(f"Not shown in {width}") == (width == 80), missing
     assert ("decay" in lines[0]) == bool(arguments)
+
+
+def test_an_empty_answer_says_so(capsys):
+    assert cli.main(["models", "--where", "n_layers > 5000"]) == 0 and "no row" in capsys.readouterr().out
+    assert cli.main(["models", "--family", "zzzz"]) == 2 and "qwen" in capsys.readouterr().err
 
 
 # Models that were never described ----------------------------------------------------------------------------------

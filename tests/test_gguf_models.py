@@ -405,6 +405,7 @@ def mimo(w, c):
     w.add_sliding_window(c["sliding_window"])
     w.add_sliding_window_pattern(sliding)
     w.add_value_length(c["v_head_dim"])
+    w.add_float32("mimo2.attention.value_scale", c["attention_value_scale"])  # a key of newer versions of the package
 
 
 def llama4(w, c):
@@ -547,8 +548,8 @@ CASES = [
     ("dbrx", "dbrx", {}, dbrx),
     ("deepseek2", "deepseek_v2", {}, deepseek2),
     ("deepseek2", "deepseek_v2-groups", {}, deepseek2),
-    ("deepseek2", "deepseek_v3", {"num_mtp_layers": 0}, deepseek2),
-    ("deepseek2", "deepseek_v3-plain", {"num_mtp_layers": 0}, deepseek2),
+    ("deepseek2", "deepseek_v3", {"num_mtp_layers": 0, "num_nextn_predict_layers": 0}, deepseek2),
+    ("deepseek2", "deepseek_v3-plain", {"num_mtp_layers": 0, "num_nextn_predict_layers": 0}, deepseek2),
     ("glm-dsa", "glm_moe_dsa", {}, glm_dsa),
     ("minicpm3", "minicpm3", {}, minicpm3),
     ("kimi-linear", "kimi_linear", {}, kimi_linear),

@@ -23,7 +23,7 @@ from lmcalc.huggingface.names import CONSTANTS, LEFT_OVER
 
 RECORDED = Path(__file__).parent / "recorded" / "logits"
 NAMES = sorted(folder.name for folder in RECORDED.iterdir() if read(folder / "config.json")["model_type"] in FAMILIES)
-EXACT = {"bert", "falcon-rw", "gpt2", "gpt2-layer-scale", "openai-gpt"}
+EXACT = {"bert", "biogpt", "falcon-rw", "gpt2", "gpt2-layer-scale", "openai-gpt"}
 COARSER = {  # recordings that are less exact, and why
     "kimi_linear": 2e-6,  # a delta rule in float32
     "zamba2": 2e-6,  # norms of norms in float32

@@ -425,13 +425,12 @@ def latent(g, c):
     """Sizes of heads; files from before 2025 keep the sizes of queries under the keys of plain attention."""
     rope = g.size("rope.dimension_count")
     key = g.count("attention.key_length_mla") or g.size("attention.key_length")
-    value = g.count("attention.value_length_mla") or g.count("attention.value_length")
-    heads, inputs = g.size("attention.head_count"), g.shape("attn_output", -1)
-    if inputs is not None:
-        value = inputs // heads
+    value = g.count("attention.value_length_mla") or g.shape("attn_v_b", 1) or g.count("attention.value_length")
+    value = value or g.shape("attn_output", -1, 0) // g.size("attention.head_count")
     if key <= rope:
         g.refuse("attention.key_length", key, f"more than the {rope} that are turned")
-    c |= {"qk_rope_head_dim": rope, "qk_nope_head_dim": key - rope, "v_head_dim": value}
+    c |= {"qk_rope_head_dim": rope, "qk_nope_head_dim": key - rope, "v_head_dim": value,
+          "attention_bias": g.holds("attn_kv_a_mqa.bias")}  # fmt: skip
     for form in ("attention.head_count_kv", "attention.key_length"):  # of a cache of latents
         g.get(form)
 
@@ -473,7 +472,7 @@ def kimi_linear(g, c):
     c["linear_attn_config"] = {
         "full_attn_layers": [layer + 1 for layer, each in enumerate(attention) if each],
         "kda_layers": [layer + 1 for layer, each in enumerate(attention) if not each],
-        "num_heads": g.size("attention.head_count"), "head_dim": g.size("kda.head_dim"),
+        "num_heads": g.shape("ssm_beta", 0, g.size("attention.head_count")), "head_dim": g.size("kda.head_dim"),
         "short_conv_kernel_size": g.size("ssm.conv_kernel"),
     }  # fmt: skip
 
@@ -639,7 +638,8 @@ def lfm2moe(g, c):
 HYBRID = _without(DENSE, "num_key_value_heads")
 BASE = {"rope.freq_base": None}  # read, and of no use: the class keeps its own beside how frequencies are rescaled
 SOFTCAPS = {"attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping"}
-SHARED = {"attention.shared_kv_layers": "num_kv_shared_layers", "final_logit_softcapping": "final_logit_softcapping"}
+SOFTCAP = {"final_logit_softcapping": "final_logit_softcapping"}
+SHARED = SOFTCAP | {"attention.shared_kv_layers": "num_kv_shared_layers"}
 # general.architecture: (model_type, {key: key of a config.json}, what else there is to know)
 ARCHITECTURES = {
     "llama": ("llama", DENSE | EXPERTS, llama),
@@ -657,7 +657,7 @@ ARCHITECTURES = {
     "qwen35moe": ("qwen3_5_moe_text", DENSE | WIDE, qwen_linear_moe),
     "gemma": ("gemma", DENSE, None),
     "gemma2": ("gemma2", DENSE | WINDOW | SOFTCAPS, None),
-    "gemma3": ("gemma3_text", DENSE | WINDOW | SHARED, gemma3),
+    "gemma3": ("gemma3_text", DENSE | WINDOW | SOFTCAP, gemma3),
     "gemma3n": ("gemma3n_text", GROUPS | WINDOW | SHARED | {"altup.num_inputs": "altup_num_inputs",
                                                            "altup.active_idx": "altup_active_idx"}, gemma3n),
     "gemma4": ("gemma4_text", _without(GROUPS, "num_key_value_heads", "head_dim") | WINDOW | SHARED | WIDE | BASE, gemma4),

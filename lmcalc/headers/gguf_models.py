@@ -152,7 +152,7 @@ def _notes(g, keys, header, model_type):
         notes.append(f"metadata keys not read: {', '.join(sorted(unread))}.")
     if f"{prefix}rope.scaling.type" in g.metadata or "rope_freqs.weight" in header.tensors:
         notes.append("Rescaled rotary frequencies are not read: they change no cost.")
-    return notes + [UNTOLD[model_type]] * (model_type in UNTOLD)
+    return [*notes, *filter(None, [UNTOLD.get(model_type)])]
 
 
 # What files of a kind leave out, and costs depend on

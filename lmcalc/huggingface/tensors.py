@@ -117,6 +117,8 @@ def _parts(name):
 
 def _groups(layout, stacked, inputs, outputs, conv):
     """The axes of a tensor, each as those of our axes that are merged in it, in order."""
+    if layout == "apart":
+        return list(outputs)
     if layout in ROWS:
         return [outputs[:-1], outputs[-1:]]
     found = [*stacked, *((inputs, outputs) if conv else (outputs, inputs))]

@@ -3,7 +3,6 @@
 from ..layers import ROTARY_FIELDS, combined, rotary
 from .common import (
     ACTIVATIONS,
-    KV_KEYS,
     LAYER_KEYS,
     PLAIN,
     bias,
@@ -16,7 +15,6 @@ from .common import (
     heads,
     llama_like,
     mixer_types,
-    sizes,
     with_experts,
     with_mixers,
 )

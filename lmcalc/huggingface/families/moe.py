@@ -230,8 +230,9 @@ def aria_text(c):
 def cohere2_moe(c):
     rms = c.get("positive", "rms_norm_eps") is not None
     found = _cohere(c.without("layer_norm_eps") if rms else c)
-    found |= {"norm": "rmsnorm" if rms else found["norm"], "d_ff": c.get("size", "prefix_dense_intermediate_size") or found["d_ff"]}
-    count, window, width = found["n_layers"], c.get("size", "sliding_window"), c.need("size", "intermediate_size")
+    found["norm"] = "rmsnorm" if rms else found["norm"]
+    found["d_ff"] = c.get("size", "prefix_dense_intermediate_size") or found["d_ff"]
+    count, window = found["n_layers"], c.get("size", "sliding_window")
     shared, dense = c.get("count", "num_shared_experts") or None, c.get("count", "first_k_dense_replace") or 0
     first, every = (c.need("size", key) for key in ("prefix_dense_sliding_window_pattern", "sliding_window_pattern"))
     types = layer_types(c, count, lambda at: (at + 1) % first if at < dense else (at - dense + 1) % every)

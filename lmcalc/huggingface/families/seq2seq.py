@@ -208,12 +208,13 @@ def _differing(c, own, found):
 
 def mixtures(found, mixture, sparse):
     """The fields of an encoder-decoder of which some layers have experts; sparse: which, by side."""
-    every = [each for side in SIDES for each in sparse[side]]
-    if not any(every):
+    if not any(sparse["encoder"] + sparse["decoder"]):
         return found
-    if all(every):
-        encoder = {key: value for key, value in (found.get("encoder") or {}).items() if key != "d_ff"}
-        found = {key: value for key, value in found.items() if key != "d_ff"} | {"encoder": encoder or None}
+    if all(sparse["decoder"]) and (all(sparse["encoder"]) or "d_ff" in (found.get("encoder") or {})):
+        found = found | {"d_ff": None}
+    if all(sparse["encoder"]) and found.get("encoder"):
+        encoder = {key: value for key, value in found["encoder"].items() if key != "d_ff"}
+        found = found | {"encoder": encoder or None}
     kinds = {"dense": {"n_experts": 0}, "experts": {"n_experts": mixture["n_experts"]}}
     names = {side: ["experts" if each else "dense" for each in sparse[side]] for side in SIDES}
     return by_side(found | mixture, {side: (names[side], kinds) for side in SIDES})

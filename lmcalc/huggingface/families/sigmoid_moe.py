@@ -1,4 +1,4 @@
-"""Mixtures of experts on softmax attention whose routers score by sigmoids: one short function for each `model_type`."""
+"""Mixtures of experts on softmax attention, routers that score by sigmoids: one short function a `model_type`."""
 
 import math
 
@@ -35,7 +35,8 @@ def afmoe(c):
                        ("num_expert_groups", 1), ("num_limited_groups", 1)):  # fmt: skip
         c.only(key, value, ONLY)
     c.skip("load_balance_coeff", "use_grouped_mm")
-    count, window, every = found["n_layers"], c.get("size", "sliding_window"), c.get("size", "global_attn_every_n_layers")
+    count, window = found["n_layers"], c.get("size", "sliding_window")
+    every = c.get("size", "global_attn_every_n_layers")
     types = layer_types(c, count, lambda layer: every and (layer + 1) % every)
     mixture = experts(
         c, router="sigmoid", router_bias="correction_parameter", router_normalized=True, router_eps=1e-20,
@@ -94,8 +95,8 @@ def kolibri1(c):
     c.skip("intermediate_size", "n_group", "topk_group", "n_shared_experts", "routed_scaling_factor")
     types = layer_types(c, count, lambda layer: (layer + 1) % 5)
     mixture = experts(
-        c, router="topk_sigmoid", router_bias="correction", shared_d_ff=c.need("size", "shared_expert_intermediate_size"),
-        router_normalized=c.get("bool", "norm_topk_prob") or None,
+        c, router="topk_sigmoid", router_bias="correction", router_normalized=c.get("bool", "norm_topk_prob") or None,
+        shared_d_ff=c.need("size", "shared_expert_intermediate_size"),
     )  # fmt: skip
     if window is None:
         return every_layer(found, mixture)

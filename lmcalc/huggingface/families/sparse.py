@@ -30,8 +30,11 @@ def deepseek_v4(c):
         c, router=c.need(("sqrtsoftplus", "sigmoid"), "scoring_func"), router_normalized=True, router_eps=1e-20,
         router_scale=c.get("positive", "routed_scaling_factor"), n_shared_experts=1,
     )  # fmt: skip
-    ways = _compressed(c, found), _hashed(c, found["n_layers"])
-    return found | mixture | combined(*ways)
+    types, kinds = _compressed(c, found)
+    same = {key: value for key, value in next(iter(kinds.values())).items()
+            if all(each.get(key) == value for each in kinds.values())}  # fmt: skip
+    kinds = {name: {key: each[key] for key in each if key not in same} for name, each in kinds.items()}
+    return found | mixture | same | combined((types, kinds), _hashed(c, found["n_layers"]))
 
 
 def _compressed(c, found):

@@ -9,14 +9,14 @@ Behind a colon stands how a matrix lies, where it is not (outputs, inputs), each
 merged: > outputs, < inputs, @ what stacks matrices, parentheses around what is merged, 1 an axis of size one, ^ the
 first of the outputs and _ the others. Before it
 how parts share it, where not one after the other: "groups" for each key/value head, "quarters" for each quarter, "turns" entry by entry. "rows" is a
-norm with a row for each head, "last" has its last axis apart.
+norm with a row for each head, "last" has its last axis apart, "apart" each of its axes.
 """
 
 from ...errors import InputError
 from .dense import DENSE, FALCON_40B, LLAMA, T5_PLAIN
 from .gemma import GEMMA
 from .gpt import GPT
-from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID, zamba2
+from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID
 from .latent import LATENT, WITHOUT_Q_LATENT
 from .llama import LLAMAS
 from .moe import MOE
@@ -25,8 +25,9 @@ from .recurrent import RECURRENT
 from .seq2seq import APART, SEQ2SEQ
 from .sigmoid_moe import SARVAM, SIGMOID_MOE
 from .sparse import SPARSE, deepseek_v4
+from .zamba import ZAMBA, zamba
 
-NAMES = DENSE | GPT | LLAMAS | MOE | SIGMOID_MOE | GEMMA | LATENT | RECURRENT | HYBRID | SEQ2SEQ | SPARSE | OUTSIDE
+NAMES = DENSE | GPT | LLAMAS | MOE | SIGMOID_MOE | GEMMA | LATENT | RECURRENT | HYBRID | ZAMBA | SEQ2SEQ | SPARSE | OUTSIDE
 CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outputs)
 
 # Prefixes that some published files leave out, and endings that old files have, with what they are now
@@ -101,8 +102,8 @@ def table(model, file=()):
     fields, found = model.fields, NAMES[model.family]
     if model.family == "exaone" and "model.norm.weight" in file:  # as transformers calls them at run time
         return LLAMA
-    if model.family == "zamba2":
-        return zamba2(model)
+    if model.family in ZAMBA:
+        return zamba(model)
     if model.family == "deepseek_v4":
         found = deepseek_v4(model, file)
     if model.family == "falcon" and fields.get("block") == "parallel_two_norms":

@@ -121,7 +121,6 @@ HYBRID = {
         **{f"{L}mixer/conv_{each}": f"{S}{each}_conv1d:>1<" for each in "qkv"},
         **{f"{L}ffn/{part}": f"{M}block_sparse_moe.{part}_proj" for part in PARTS},
     },
-    "zamba2": None,  # see zamba2
     "minimax": LLAMA
     | experts(M, "block_sparse_moe", inside=W)
     | {
@@ -132,46 +131,3 @@ HYBRID = {
         L + "mixer/out": S + "out_proj",
     },
 }
-
-
-ZAMBA2 = LLAMA | {
-    "final_norm": "model.final_layernorm",
-    L + "mixer_norm": M + "input_layernorm",
-    **mamba2(M + "mamba."),
-}
-
-
-def zamba2(model):
-    """The rows of Zamba2: a shared block, and what layers add to it, lie in the first layer that uses it."""
-    from ...reference import blocks
-
-    found = dict(ZAMBA2)
-    hybrid = [number for number, block in enumerate(blocks(model)) if hasattr(block, "number")]
-    for at, layer in enumerate(hybrid):
-        number = blocks(model)[layer].number
-        first = f"model.layers.{hybrid[number]}.shared_transformer."
-        rows = {
-            L + "project": M + "linear",
-            L + "mixer_norm": M + "mamba_decoder.input_layernorm",
-            **mamba2(M + "mamba_decoder.mamba."),
-            L + "ffn_adapter/down": first + f"feed_forward.gate_up_proj_adapter_list.{at}.0",
-            L + "ffn_adapter/gate_up|up_up": first + f"feed_forward.gate_up_proj_adapter_list.{at}.1",
-        }
-        for each in "qkv":
-            rows[f"{L}attention_adapter/{each}_down"] = first + f"self_attn.linear_{each}_adapter_list.{at}.0"
-            rows[f"{L}attention_adapter/{each}_up"] = first + f"self_attn.linear_{each}_adapter_list.{at}.1"
-        found |= {row.format(layer): module.format(layer) for row, module in rows.items()}
-        found |= {
-            f"memory/{number}/{ours}": first + theirs
-            for ours, theirs in (
-                ("attention_norm", "input_layernorm"),
-                ("attention/q", "self_attn.q_proj"),
-                ("attention/k", "self_attn.k_proj"),
-                ("attention/v", "self_attn.v_proj"),
-                ("attention/out", "self_attn.o_proj"),
-                ("ffn_norm", "pre_ff_layernorm"),
-                ("ffn/gate|up", "feed_forward.gate_up_proj"),
-                ("ffn/down", "feed_forward.down_proj"),
-            )
-        }
-    return found
