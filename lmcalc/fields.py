@@ -117,6 +117,11 @@ FIELDS = {
     "ffn_scales": ("list", "factors on gate and output of a gated feed-forward (Falcon-H1)", None),
     "ffn_limit": ("positive", "what swiglu_clamped and swiglu_limited clamp at", None),
     "residual_scale": ("positive", "factor on each branch before it is added (Granite, MiniCPM)", None),
+    "residual_by_depth": (
+        "bool",
+        "the n-th sum is sqrt((n - 1) / n) of the stream and sqrt(1 / n) of the branch (Beam)",
+        None,
+    ),
     "residual_factors": ("list", "factors on residual and output of each branch (block normed_residual)", None),
     # positions
     "positions": (
@@ -256,6 +261,7 @@ FIELDS = {
     "router_normalized": ("bool", "weights of the chosen experts divided by their sum", None),
     "router_eps": ("positive", "added to that sum", None),
     "router_scale": ("positive", "factor on the weights of the chosen experts", None),
+    "router_softcap": ("positive", "cap * tanh(logit / cap) on the router's logits (Laguna)", None),
     "router_bias": (
         ("none", "linear", "correction", "correction_parameter"),
         "bias on the router's logits; or on its scores for the choice only, a buffer (DeepSeek V3) or not (Ernie)",
@@ -297,6 +303,8 @@ FIELDS = {
     "mixer_value_dim": ("size", "size of its values, where another, U", 13),
     "mixer_width": ("size", "channels that RWKV mixes, where not d_model", 21),
     "gate_rank": ("size", "numbers through which the gates of Kimi delta attention go, where not mixer_head_dim", 5),
+    "gates_full_rank": ("bool", "those gates are one matrix each (Ling 3)", None),
+    "decay_floor": ("number", "least logarithm of a decay of Kimi delta attention, then bounded (Ling 3)", None),
     "chunk_size": ("size", "tokens that a recurrence takes at once in a prefill, Q", 3),
     "mixer_norm": (
         ("none", "gated", "before_gate", "selected", "selected_plain"),

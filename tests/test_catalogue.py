@@ -161,8 +161,7 @@ def test_tables_fit_the_screen(arguments, capsys, monkeypatch):
         assert cli.main(["models", *arguments]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert [line.split(" ")[0] for line in lines[1 : 1 + len(names)]] == names and max(map(len, lines)) <= width
-        missing = lines[2 + len(names)]
-        assert missing.startswith(f"Not shown in {width}") == (width == 80), missing
+        assert any(line.startswith(f"Not shown in {width}") for line in lines) == (width == 80)
     assert ("decay" in lines[0]) == bool(arguments)
 
 

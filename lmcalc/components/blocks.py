@@ -18,7 +18,8 @@ class SerialBlock(Component):
 
         x = sum_norm(x + scale * output_norm(branch(norm(x))))
 
-    with those of the three norms that the placement has. What happens between two branches is one kernel.
+    with those of the three norms that the placement has. What happens between two branches is one kernel. by_depth: the
+    n-th sum is sqrt((n - 1) / n) x + sqrt(1 / n) of the branch, the embedding being the first of all that is summed.
     """
 
     attention: Component = None
@@ -38,21 +39,31 @@ class SerialBlock(Component):
     ffn_output_norm: Component = None
     ffn_sum_norm: Component = None
     residual_scale: float = None
+    by_depth: bool = False
 
     def forward(self, ops, p, x, source=None, **shared):
         """x (BTD) after the layer. source: what cross attention reads; shared: what layers share in their attention."""
         given = {"attention": shared, "cross_attention": {"source": source}}
         names = [name for name in BRANCHES if getattr(self, name) is not None]
         normed = self.normed(p, f"{names[0]}_norm", x)
-        for name, following in zip(names, [*names[1:], None]):
+        for at, (name, following) in enumerate(zip(names, [*names[1:], None])):
             out = getattr(p, name)(normed, **given.get(name, {}))
             with ops.fused(f"{name}_residual"):
                 out = self.normed(p, f"{name}_output_norm", out)
-                x = ops.add(x, out if self.residual_scale is None else ops.scale(out, self.residual_scale))
-                x = self.normed(p, f"{name}_sum_norm", x)
+                x = self.normed(p, f"{name}_sum_norm", self.sum(ops, x, out, at))
                 if following is not None:
                     normed = self.normed(p, f"{following}_norm", x)
         return x
+
+    def sum(self, ops, x, out, at):
+        """x and the output of the branch that is number `at` of the layer."""
+        if self.by_depth:
+            old = new = None
+            if ops.data is not None:
+                count = 2 + at + ops.layer_number * sum(getattr(self, name) is not None for name in BRANCHES)
+                old, new = ((count - 1) / count) ** 0.5, count**-0.5
+            return ops.add(ops.scale(x, old), ops.scale(out, new))
+        return ops.add(x, out if self.residual_scale is None else ops.scale(out, self.residual_scale))
 
     def normed(self, p, name, x):
         """x through that norm, if the block has it."""
@@ -98,7 +109,10 @@ def serial(fields, branches):
         norms["ffn_output_norm"] = norm(fields, fields["d_model"])
     if fields.get("experts_beside_ffn", False) and fields.get("n_experts"):
         norms.pop("ffn_norm", None)  # both have their own
-    block = SerialBlock(**branches, residual_scale=fields.get("residual_scale"), **norms)
+    scale, by_depth = fields.get("residual_scale"), fields.get("residual_by_depth", False)
+    if by_depth and scale is not None:
+        fields.refuse("residual_scale", scale, "none with residual_by_depth = true")
+    block = SerialBlock(**branches, residual_scale=scale, by_depth=by_depth, **norms)
     if fields.get("per_layer_dim") is None and not fields.get("layer_scale", False):
         return block
     return load(("per_layer_embedding", "per_layer_block"))(fields, block)

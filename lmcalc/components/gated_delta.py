@@ -68,13 +68,17 @@ class GatedDelta(Component):
         beta = ops.apply("sigmoid", beta)
         if self.beta_scale is not None:
             beta = ops.scale(beta, self.beta_scale)
-        decay = ops.apply("softplus", ops.add(decay, p.dt_bias))
-        decay = ops.multiply(decay, ops.scale(ops.apply("exp", p.a_log), -1.0))  # log decay of each token, g
+        decay = self.decays(ops, p, decay)
         start = ops.hold("state", "KRHU", (self.groups, self.group, self.head_dim, self.value_dim))
         body, chunk = (self.step, None) if ops.recurrent else (self.of_chunk, self.chunk)
         (y,), (end,) = ops.scan("tokens", [q, k, v, decay, beta], [start], lambda *given: body(ops, *given), chunk)
         ops.write("state", end)
         return y
+
+    def decays(self, ops, p, decay):
+        """The log decay of each token, g."""
+        decay = ops.apply("softplus", ops.add(decay, p.dt_bias))
+        return ops.multiply(decay, ops.scale(ops.apply("exp", p.a_log), -1.0))
 
     def step(self, ops, slices, carried):
         """One token."""
@@ -111,23 +115,37 @@ class GatedDelta(Component):
 class KimiDelta(GatedDelta):
     """Kimi delta attention (Kimi Team 2025, sec. 3): each channel of a key has a decay; gates go through Y numbers.
 
+    gate_rank: Y, or None for gates of one matrix each (Ling 3). decay_floor: None, or the least log decay g of a token,
+    which then is decay_floor sigmoid(exp(A) (x decay + dt_bias)).
+
     Pairs of a chunk are a product of queries that grow and keys that shrink away from its middle, so that neither
     leaves what floating point holds.
     """
 
     gate_rank: int = None
+    decay_floor: float = None
 
     gate = "sigmoid"
 
     def gates(self):
+        if self.gate_rank is None:
+            return {"decay": "D->KRH", "dt_bias": "KRH", "gate": "D->KRU"}
         return {"decay_down": "D->Y", "decay_up": "Y->KRH", "dt_bias": "KRH", "gate_down": "D->Y", "gate_up": "Y->KRU"}
 
     def axes(self):
         return GatedDelta.axes(self) | {"Y": self.gate_rank}
 
     def gated(self, ops, p, x):
+        if self.gate_rank is None:
+            return ops.einsum("BTD,DKRH->BTKRH", x, p.decay), ops.einsum("BTD,DKRU->BTKRU", x, p.gate)
         decay, gate = ops.einsum("BTD,DY->BTY", x, p.decay_down), ops.einsum("BTD,DY->BTY", x, p.gate_down)
         return ops.einsum("BTY,YKRH->BTKRH", decay, p.decay_up), ops.einsum("BTY,YKRU->BTKRU", gate, p.gate_up)
+
+    def decays(self, ops, p, decay):
+        if self.decay_floor is None:
+            return GatedDelta.decays(self, ops, p, decay)
+        decay = ops.multiply(ops.add(decay, p.dt_bias), ops.apply("exp", p.a_log))
+        return ops.scale(ops.apply("sigmoid", decay), self.decay_floor)
 
     def pairs(self, ops, q, k, total, name):
         grown = ops.apply("exp", ops.subtract(total, ops.at(total, "Q", self.chunk // 2)))
@@ -147,4 +165,11 @@ def gated_delta(fields, causal=True, kind=GatedDelta, **more):
 
 def kimi_delta(fields, causal=True):
     """The Kimi delta attention that a card describes."""
-    return gated_delta(fields, kind=KimiDelta, gate_rank=fields.get("gate_rank", fields["mixer_head_dim"]))
+    rank, floor = fields.get("gate_rank", fields["mixer_head_dim"]), fields.get("decay_floor")
+    if floor is not None and floor >= 0:
+        fields.refuse("decay_floor", floor, "a number below 0, the logarithm of a decay")
+    if fields.get("gates_full_rank", False):
+        if fields.get("gate_rank") is not None:
+            fields.refuse("gate_rank", rank, "none with gates_full_rank = true")
+        rank = None
+    return gated_delta(fields, kind=KimiDelta, gate_rank=rank, decay_floor=floor)

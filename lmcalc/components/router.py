@@ -12,7 +12,7 @@ class Router(Component):
     what is chosen by, a buffer: Wang et al. 2024, auxiliary-loss-free load balancing; "correction_parameter" where it
     is counted as one: Ernie 4.5). normalized:
     weights divided by their sum + eps. groups: None, or (their number, how many a token may use, "max" or "top2": what
-    makes one the best; DeepSeek V2, sec. 2.2.2, and V3).
+    makes one the best; DeepSeek V2, sec. 2.2.2, and V3). softcap: None, or cap * tanh(logit / cap) on logits.
     """
 
     d_model: int
@@ -24,6 +24,7 @@ class Router(Component):
     eps: float = None
     scale: float = None
     groups: tuple = None
+    softcap: float = None
 
     part, contraction_part = "moe_router", ("moe_router", "moe_router")
 
@@ -40,6 +41,7 @@ class Router(Component):
         """(which experts, with what weights), both BTA, of x (BTD)."""
         logits = ops.linear("BTD,DE->BTE", x, p.gate, p.get("bias"))
         with ops.fused("choose"):
+            logits = logits if self.softcap is None else ops.apply("softcap", logits, cap=self.softcap)
             index, weights = self.route(ops, p, logits)
             if self.normalized:
                 weights = ops.share(weights, self.eps)
@@ -108,7 +110,7 @@ def router(fields, choices):
     if fields.get("router_eps") is not None and not normalized:
         fields.refuse("router_eps", fields["router_eps"], "none, since router_normalized is not true")
     given = (fields["d_model"], choices, used, kind, bias, normalized, fields.get("router_eps"))
-    given += (fields.get("router_scale"), _groups(fields, choices, used))
+    given += (fields.get("router_scale"), _groups(fields, choices, used), fields.get("router_softcap"))
     if fields.get("router_hashed", False):
         from .hash_router import hashed
 
@@ -121,7 +123,7 @@ def router(fields, choices):
         return Router(*given)
     if isinstance(used, int) and used != 2:
         fields.refuse("experts_per_token", used, "2 with router = 'sparsemixer'")
-    if bias in CORRECTIONS or normalized or given[-1] is not None:
+    if bias in CORRECTIONS or normalized or given[-2] is not None:
         fields.refuse("router", kind, "another with a correction, groups or router_normalized")
     return SparseMixer(*given, fields["router_jitter"])
 
