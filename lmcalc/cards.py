@@ -20,7 +20,8 @@ def load(model, changes=None):
     """The Model that a name, path or dict stands for.
 
     model: a card's name or alias, a path to a card (.toml), to a Hugging Face config.json or a folder that holds one,
-    to a .gguf file, a hub id (org/name), or a dict in config.json's form. A Model is returned as it is. changes:
+    to a .gguf file or a folder that holds one, a hub id (org/name, org/name:FILE.gguf), or a dict in config.json's form.
+    A Model is returned as it is. changes:
     {field: value} over the card's own fields. Raises InputError for what is not known or not a model.
 
     >>> load("llama-3.1-8b").fields["n_kv_heads"]
@@ -33,16 +34,23 @@ def load(model, changes=None):
         from . import huggingface
 
         return huggingface.load(model, changes)
-    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(".gguf"):
+    if isinstance(model, str) and "/" in model and not os.path.exists(model):
+        from . import hub
+
+        if hub.is_id(model):
+            return hub.load(model, changes)
+    if isinstance(model, str | os.PathLike) and _holds_gguf(os.fspath(model)):
         from .headers import gguf_models
 
         return gguf_models.load(model, changes)
-    if isinstance(model, str) and "/" in model and not os.path.exists(model):
-        from . import hub, huggingface
-
-        if hub.is_id(model):
-            return huggingface.load(hub.config(model), changes).replace(name=model)
     return built(read(model), changes)
+
+
+def _holds_gguf(path):
+    """Whether a path is that of a .gguf file, or of a folder with one in it."""
+    from .headers import names
+
+    return path.endswith(".gguf") or (os.path.isdir(path) and any(name.endswith(".gguf") for name in names(path)))
 
 
 def _is_config(model):

@@ -63,6 +63,8 @@ FIELDS = {
         None,
     ),
     "ffn_output_norm": ("bool", "a norm of the output of the feed-forward, where only it has one (A.X K1)", None),
+    "norm_gate_rank": ("size", "rank of a gate on the output of the norm before attention (A.X K2)", 5),
+    "ffn_norm_gate": ("bool", "such a gate behind the norm before the feed-forward, too", None),
     "norm": (
         (
             "rmsnorm",
@@ -219,6 +221,7 @@ FIELDS = {
     "attention_adapter": ("bool", "to those of attention, too", None),
     # latent attention
     "q_latent_dim": ("size", "width that queries are projected down to", 19),
+    "q_latent_both": ("bool", "queries are made from the normed latent and the latent itself (A.X K2)", None),
     "kv_latent_dim": ("size", "latent that keys and values are made from: latent attention (DeepSeek V2)", 13),
     "nope_head_dim": ("size", "entries of a latent head's key that come from the latent", 9),
     "rope_head_dim": ("size", "entries of its key that are turned, the same for all heads", 8),

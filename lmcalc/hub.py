@@ -1,7 +1,8 @@
 """Models by hub id, org/name: the local cache first, then the hub, through huggingface_hub where it is installed.
 
-A config is downloaded into the cache as that package does it; of tensors only headers are fetched, by HTTP range, and
-nothing is written. HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_HUB_OFFLINE and HF_TOKEN mean what they mean there.
+org/name@revision is a revision of it, org/name:FILE.gguf a file in it. A config is downloaded into the cache as that
+package does it; of tensors only headers are fetched, by HTTP range, and nothing is written. HF_HOME, HF_HUB_CACHE,
+HF_ENDPOINT, HF_HUB_OFFLINE and HF_TOKEN mean what they mean there.
 """
 
 import os
@@ -9,26 +10,82 @@ import re
 
 from .errors import InputError
 
-ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}(@[\w.-]{1,100})?")
+PART = r"(?!\.\.?(/|$|:))[\w.-]{1,200}"
+ID = re.compile(rf"[A-Za-z0-9][\w.-]{{0,95}}/[\w.-]{{1,96}}(@[\w.-]{{1,100}})?(:({PART}/){{0,9}}{PART}\.gguf)?")
 FIRST = 2**17  # bytes of the first range: most headers are shorter
 TIMEOUT = 20
 
 
 def is_id(text):
-    """Whether a text looks like org/name, or org/name@revision, and not like a path or file."""
-    return bool(ID.fullmatch(text)) and not text.endswith((".toml", ".json", ".gguf", ".safetensors"))
+    """Whether a text looks like org/name, org/name@revision or org/name:FILE.gguf, and not like a path or file."""
+    repository = text.partition(":")[0]
+    return bool(ID.fullmatch(text)) and not repository.endswith((".toml", ".json", ".gguf", ".safetensors"))
 
 
-def config(model):
-    """The path of the config.json of a hub id."""
-    return _file(model, "config.json")
+def load(model, changes=None):
+    """The Model of a hub id: of its config.json, or of the .gguf file that is named, or the only one there."""
+    from . import huggingface
+    from .headers import gguf_models
+
+    settings = _config(model)
+    if settings is not None:
+        return huggingface.load(settings, changes).replace(name=model)
+    return gguf_models.model(_gguf(model), changes).replace(name=model)
+
+
+def _config(model):
+    """The path of the config.json of a hub id, or None where a .gguf file has to say it all."""
+    if ":" in model or (_cached(model, "config.json") is None and _in_cache(model)):
+        return None
+    try:
+        return _file(model, "config.json")
+    except _Missing as missing:
+        if not _listed(model):
+            raise missing from None
+        return None
+
+
+def _gguf(model):
+    """The Header of a .gguf file on the hub: the one that is named, or the only one."""
+    from .headers import gguf
+    from .headers.source import File
+
+    repository, _, name = model.partition(":")
+    name = name or gguf.chosen(_in_cache(model) or _listed(model), model)
+
+    def source(file):
+        cached = _cached(repository, file)
+        return Remote(repository, file) if cached is None else File(cached)
+
+    return gguf.read(name, source).replace(path=model)
+
+
+def _in_cache(model):
+    """The names of the .gguf files of a hub id in the local cache."""
+    folder = _snapshot(model)
+    if folder is None or not os.path.isdir(folder):
+        return []
+    paths = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name.endswith(".gguf"))
+    return [os.path.relpath(path, folder).replace(os.sep, "/") for path in paths]
+
+
+def _listed(model):
+    """The names of the .gguf files of a hub id, as the hub lists them; none where it does not."""
+    hub, (repository, revision) = _package(model, "config.json"), _parts(model)
+    try:
+        found = hub.HfApi().model_info(repository, revision=revision, timeout=TIMEOUT).siblings or ()
+    except Exception:  # what was asked for before it is missing, and the message says so
+        return []
+    return [each.rfilename for each in found if is_id(f"a/b:{each.rfilename}")]
 
 
 def header(model):
     """The Header of a hub id: of the cache where it has the files, else fetched by ranges."""
     from .headers import read, safetensors
 
-    settings = config(model)
+    settings = _config(model)
+    if settings is None:
+        return _gguf(model)
     folder = os.path.dirname(settings)
     try:
         return read(folder).replace(path=model)
@@ -41,6 +98,8 @@ def header(model):
         if not _is_missing(missing):
             raise
         names = [safetensors.SINGLE]
+        if _missing(model, safetensors.SINGLE) and _listed(model):
+            return _gguf(model)
 
     def source(name):
         if name == safetensors.INDEX:
@@ -66,8 +125,24 @@ def _file(model, name):
         raise _refused(model, name, error) from None
 
 
+def _missing(model, name):
+    """Whether the hub has no such file."""
+    try:
+        with Remote(model, name):
+            return False
+    except _Missing:
+        return True
+
+
 def _cached(model, name):
-    """The path of a file in the local cache (models--org--name/snapshots/REVISION/), or None."""
+    """The path of a file in the local cache, or None."""
+    folder = _snapshot(model)
+    path = None if folder is None else os.path.join(folder, *name.split("/"))
+    return path if path is not None and os.path.isfile(path) else None
+
+
+def _snapshot(model):
+    """The folder of a hub id in the local cache (models--org--name/snapshots/REVISION/), or None."""
     repository, revision = _parts(model)
     folder = os.path.join(_cache(), "models--" + repository.replace("/", "--"))
     reference = os.path.join(folder, "refs", revision or "main")
@@ -78,8 +153,7 @@ def _cached(model, name):
         pass
     if revision is None or not re.fullmatch(r"[\w-][\w.-]*", revision):
         return None
-    path = os.path.join(folder, "snapshots", revision, name)
-    return path if os.path.isfile(path) else None
+    return os.path.join(folder, "snapshots", revision)
 
 
 def _cache():
@@ -90,7 +164,7 @@ def _cache():
 
 
 def _parts(model):
-    repository, _, revision = model.partition("@")
+    repository, _, revision = model.partition(":")[0].partition("@")
     return repository, revision or None
 
 

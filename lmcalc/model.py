@@ -75,7 +75,8 @@ class Model(Stack):
 
     name, source, family: where it is from. fields: the architecture as a card has it. notes: what a reader must know.
     mtp: (number, module) pairs of multi-token prediction, which have weights and no part in the forward pass.
-    storage: how its weights are stored, where a checkpoint says so (storage.Storage), or None.
+    storage: how its weights are stored, where a checkpoint says so (storage.Storage), or None. beside: parts of a
+    multimodal model that are not in it, by the names that its config has for them.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Model(Stack):
     source_embedding: Component = None
     mtp: tuple = ()
     storage: object = None
+    beside: tuple = ()
 
     def forward(self, ops, p, tokens, logits="last", source=None):
         """Logits BTV of tokens BT; with logits="last" only the last position goes through the head.
@@ -287,9 +289,9 @@ def stacked(reader, count, make):
             at += length
         return tuple(found)
 
-    if period == count:
-        return tuple([Run(cycles, items(names)) for cycles, names in stretches(every)])
     cycles = count // period
+    if cycles == 1:
+        return tuple([Run(times, items(names)) for times, names in stretches(every)])
     runs = (Run(cycles, items(every[:period])),)
     rest = every[cycles * period :]
     return (*runs, Run(1, items(rest))) if rest else runs

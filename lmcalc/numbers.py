@@ -70,14 +70,20 @@ class Sum:
         return self
 
     def value(self):
-        """The sum as one number: int, float array or SymPy expression."""
-        total = 0
+        """The sum as one number: int, float array or SymPy expression; to the nearest whole one if it has fractions."""
+        total, fraction, whole = 0, 0, True
         for coefficient, atoms in self.terms.values():
             if coefficient:
-                if type(coefficient) is not int:  # a Fraction
-                    coefficient = (2 * coefficient.numerator + coefficient.denominator) // (2 * coefficient.denominator)
-                total = total + value((coefficient, atoms))
-        return total
+                whole = whole and type(coefficient) is int
+                if atoms:
+                    total = total + value((coefficient, atoms))
+                else:
+                    fraction = coefficient
+        if whole:
+            return total + fraction
+        if type(total) is int:
+            return (2 * fraction.numerator + fraction.denominator) // (2 * fraction.denominator)
+        return nearest(total + (float(fraction) if _like(total) == "array" else fraction))
 
 
 def value(term):

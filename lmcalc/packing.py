@@ -2,8 +2,8 @@
 
 One function a layout, of a Packing and the matrix's (outputs, inputs): {ending: (dtype, shape)}, as files have them.
 Read from the code that writes them: AutoGPTQ's QuantLinear, AutoAWQ's WQLinear_GEMM, compressed-tensors'
-compressors, bitsandbytes' QuantState, transformers' integrations of FP8 and MXFP4, NVIDIA's ModelOpt, MLX's
-QuantizedLinear.
+compressors, bitsandbytes' QuantState, transformers' integrations of FP8, MXFP4, EETQ, HIGGS, BitNet and Metal, NVIDIA's
+ModelOpt, MLX's QuantizedLinear, HQQ's BitPack, AQLM's QuantizedLinear, quanto's QModuleMixin, torchao's tensors.
 """
 
 from .record import Frozen
@@ -14,7 +14,8 @@ class Packing(Frozen):
     """How a matrix is packed. layout: a name of LAYOUTS. bits: of a value.
 
     group: inputs that share a scale, 0 for all of them. rows: outputs that share it, 0 for all. zeros: whether scales
-    come with zero points. scale: the type of scales. extra: names of further scalars, one for each matrix.
+    come with zero points. scale: the type of scales. extra: names of further scalars, one for each matrix. books: how
+    many vectors, of codebooks of 2**bits, make one group of group x rows values (AQLM).
     """
 
     layout: str
@@ -24,6 +25,7 @@ class Packing(Frozen):
     zeros: bool = False
     scale: str = "BF16"
     extra: tuple = ()
+    books: int = 0
 
     def tensors(self, outputs, inputs):
         """{ending of the name, after the module's: (dtype, shape)} of a matrix."""
@@ -48,6 +50,8 @@ class Packing(Frozen):
         return -(-inputs // self.group) if self.group else 1
 
     def __str__(self):
+        if self.books:
+            return f"{self.layout}, {self.books} x {self.bits} bits for {self.rows} x {self.group} values"
         rows = {0: "a matrix", 1: "a row"}.get(self.rows, f"{self.rows} rows")
         where = (
             f"{self.group} values"
@@ -135,9 +139,80 @@ def _mlx(p, outputs, inputs):
     return {".weight": ("U32", (outputs, _words(inputs, p.bits))), ".scales": scales, ".biases": scales}
 
 
+def _fp4_rows(p, outputs, inputs):
+    return {".weight": ("I8", (outputs, -(-inputs // 2))), ".weight_scale_inv": (p.scale, (outputs, p.groups(inputs)))}
+
+
+HQQ_VALUES = {8: 1, 4: 2, 3: 10, 2: 4, 1: 8}  # in an entry of what it packs: a byte, or four for 3 bits
+
+
+def _hqq(p, outputs, inputs):
+    """Groups are rows of what is packed, along its columns; "hqq-columns": they are its columns."""
+    values = outputs * inputs
+    size = p.group or (inputs if p.layout == "hqq" else outputs)
+    groups = -(-values // size)
+    rows, columns = (groups, size) if p.layout == "hqq" else (size, groups)
+    scales = p.scale, (rows, 1) if p.layout == "hqq" else (1, columns)
+    packed = "I32" if p.bits == 3 else "U8", (-(-rows // HQQ_VALUES[p.bits]), columns)
+    return {".W_q": packed, ".scale": scales, ".zero": scales}
+
+
+def _aqlm(p, outputs, inputs):
+    code = next(f"I{size}" for size in (8, 16, 32) if p.bits <= size)
+    groups = -(-outputs // p.rows)
+    return {".codes": (code, (groups, p.groups(inputs), p.books)),
+            ".codebooks": (p.scale, (p.books, 2**p.bits, p.rows, p.group)),
+            ".scales": (p.scale, (groups, 1, 1, 1))}  # fmt: skip
+
+
+def _quanto(p, outputs, inputs):
+    """With a scale for each row, or (packed) scales and shifts for groups of a row."""
+    found = {".input_scale": (p.scale, ()), ".output_scale": (p.scale, ())}
+    if p.layout != "quanto-packed":
+        dtype = "F8_E4M3" if p.layout == "quanto-float8" else "I8"
+        return found | {".weight._data": (dtype, (outputs, inputs)), ".weight._scale": (p.scale, (outputs, 1))}
+    size = p.group
+    while inputs % size and size > 32:
+        size -= 32
+    size = size if inputs > p.group and inputs % size == 0 else inputs
+    groups = outputs * inputs // size
+    return found | {".weight._data": ("U8", (-(-groups * p.bits // 8), size)),
+                    ".weight._scale": (p.scale, (groups, 1)), ".weight._shift": (p.scale, (groups, 1))}  # fmt: skip
+
+
+def _torchao(p, outputs, inputs):
+    if p.bits == 4:
+        scales = p.scale, (p.groups(inputs), outputs)
+        return {".weight": ("U8", (outputs, -(-inputs // 2))), ".scale": scales, ".zero_point": scales}
+    dtype = "F8_E4M3" if p.layout == "torchao-float8" else "I8"
+    return {".weight": (dtype, (outputs, inputs)), ".scale": (p.scale, (outputs, 1))}
+
+
+def _eetq(p, outputs, inputs):
+    return {".weight": ("I8", (inputs, outputs)), ".weight_scales": ("F16", (outputs,))}
+
+
+def _higgs(p, outputs, inputs):
+    entries = 2**p.bits
+    return {".weight": ("I16", (outputs * p.bits // 16, inputs)), ".scales": (p.scale, (outputs, p.groups(inputs))),
+            ".tables": (p.scale, (entries,)), ".tables2": (p.scale, (entries, entries, 2))}  # fmt: skip
+
+
+def _bitnet(p, outputs, inputs):
+    return {".weight": ("U8", (outputs // 4, inputs)), ".weight_scale": (p.scale, (1,))}
+
+
+def _metal(p, outputs, inputs):
+    scales = p.scale, (outputs, p.groups(inputs))
+    return {".weight": ("U32", (outputs, _words(inputs, p.bits))), ".scales": scales, ".qbiases": scales}
+
+
 LAYOUTS = {
     "gptq": _gptq, "awq": _awq, "pack-quantized": _integers, "int-quantized": _wide, "float-quantized": _wide,
     "fp8": _wide, "modelopt-fp8": _wide, "nvfp4-pack-quantized": _fp4, "mxfp4-pack-quantized": _fp4,
     "modelopt-nvfp4": _fp4,
-    "mxfp4": _mxfp4, "bitsandbytes-4bit": _bnb4, "bitsandbytes-8bit": _bnb8, "mlx": _mlx,
+    "mxfp4": _mxfp4, "bitsandbytes-4bit": _bnb4, "bitsandbytes-8bit": _bnb8, "mlx": _mlx, "metal": _metal,
+    "fp4": _fp4_rows, "hqq": _hqq, "hqq-columns": _hqq, "aqlm": _aqlm, "eetq": _eetq, "higgs": _higgs,
+    "bitnet": _bitnet, "quanto": _quanto, "quanto-float8": _quanto, "quanto-packed": _quanto,
+    "torchao-int8": _torchao, "torchao-int4": _torchao, "torchao-float8": _torchao,
 }  # fmt: skip

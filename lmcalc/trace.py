@@ -34,7 +34,7 @@ class Array:
         self.axes, self.sizes, self.role, self.dtype, self.path = axes, sizes, role, dtype, path
         self.mask, self.group, self.parts, self.data = mask, group, parts, data
         self.base, self.whole = self if base is None else base, None
-        self.blocks = (len(axes) - 1,) if blocks is None else blocks
+        self.blocks = ((len(axes) - 1,) if axes else ()) if blocks is None else blocks
         self.times = None
 
     def size(self, axis):

@@ -18,7 +18,8 @@ import transformers
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from record_logits_models import CLASSES, MASKED, SEQ2SEQ  # noqa: E402
+from record_logits_models import CLASSES, MASKED, SEQ2SEQ, TEXT_PARTS  # noqa: E402
+from record_text_part import TextPart  # noqa: E402
 
 from lmcalc.huggingface.families import FAMILIES  # noqa: E402
 from lmcalc.huggingface.irrelevant import IRRELEVANT  # noqa: E402
@@ -26,7 +27,9 @@ from lmcalc.huggingface.irrelevant import IRRELEVANT  # noqa: E402
 DEFAULTS = ROOT / "lmcalc" / "huggingface" / "defaults.json"
 PARAMETERS = ROOT / "tests" / "recorded" / "default_parameters.json"
 MISSING = {  # what a class cannot do without and has no default for
+    "deepseek_ocr2_text": {"num_experts_per_tok": 2, "mlp_layer_types": ["dense"] + ["sparse"] * 31},
     "nemotron": {"num_key_value_heads": 48},
+    "qwen3_omni_moe_text": {"head_dim": 128},
     "hunyuan_v1_moe": {"head_dim": 128},
     "hunyuan_v1_dense": {"head_dim": 128},
     "ministral": {"head_dim": 128},
@@ -35,6 +38,7 @@ MISSING = {  # what a class cannot do without and has no default for
     "dbrx": {"attn_config": {"rope_theta": 10000.0}},
     "deepseek_v2": {"num_experts_per_tok": 2},
     "lfm2_moe": {"layer_types": ["full_attention"] * 32},
+    "esm": {"vocab_size": 33, "pad_token_id": 1},
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 2},
 }
 KINDS = dict.fromkeys(SEQ2SEQ, "Seq2SeqLM") | dict.fromkeys(MASKED, "MaskedLM")
@@ -59,7 +63,8 @@ def rotary(config):
         return {}
     if "full_attention" in table:
         full, sliding = (table[each] for each in ("full_attention", "sliding_attention"))
-        if full.get("rope_type", "default") != "default":
+        parts = [each and each.get("partial_rotary_factor", 1.0) for each in (full, sliding)]
+        if full is None or full.get("rope_type", "default") != "default" or parts[0] != parts[1] != 1.0:
             return {"rope_parameters": table}
         found = {"rope_theta": full["rope_theta"]} | {
             key: full[key] for key in ("partial_rotary_factor",) if key in full
@@ -75,7 +80,9 @@ def parameters(model_type):
     """Parameters of the model of a default config, tied ones once; nothing is allocated."""
     config = transformers.CONFIG_MAPPING[model_type](**MISSING.get(model_type, {}))
     with torch.device("meta"):
-        if model_type in CLASSES:
+        if model_type in TEXT_PARTS:
+            model = TextPart(config, TEXT_PARTS[model_type])
+        elif model_type in CLASSES:
             model = getattr(transformers, CLASSES[model_type])(config)
         else:
             model = getattr(transformers, "AutoModelFor" + KINDS.get(model_type, "CausalLM")).from_config(config)

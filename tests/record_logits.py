@@ -34,7 +34,19 @@ from pathlib import Path
 import numpy as np
 import torch
 import transformers
-from record_logits_models import CLASSES, DOUBLE, MASKED, MODELS, SEEDS, SEQ2SEQ, UNTIED, WORKLOAD, WORKLOADS
+from record_logits_models import (
+    CLASSES,
+    DOUBLE,
+    MASKED,
+    MODELS,
+    SEEDS,
+    SEQ2SEQ,
+    TEXT_PARTS,
+    UNTIED,
+    WORKLOAD,
+    WORKLOADS,
+)
+from record_text_part import TextPart
 from torch.overrides import TorchFunctionMode
 
 RECORDED = Path(__file__).parent / "recorded" / "logits"
@@ -81,8 +93,12 @@ def make_model(name):
     attention = workload(name)["attention"]
     # experts one by one, in their own precision; the fused forms of the other settings compute the same
     experts = {"experts_implementation": "eager"} if kind is transformers.AutoModelForCausalLM else {}
-    make = getattr(transformers, CLASSES[model_type])._from_config if model_type in CLASSES else kind.from_config
-    model = make(config, attn_implementation=attention, dtype=torch.float32, **experts).eval()
+    if model_type in TEXT_PARTS:
+        config._attn_implementation, config._experts_implementation = attention, "eager"
+        model = TextPart(config, TEXT_PARTS[model_type]).eval()
+    else:
+        make = getattr(transformers, CLASSES[model_type])._from_config if model_type in CLASSES else kind.from_config
+        model = make(config, attn_implementation=attention, dtype=torch.float32, **experts).eval()
     if model_type in UNTIED and fields.get("tie_word_embeddings") is False:
         untie_head(model)
     if model_type in REPAIRS:
@@ -202,11 +218,12 @@ def cache_name(model):
 
 
 @torch.no_grad()
-def run(model, inputs, positions=False):
+def run(model, inputs, positions=False, zeros=()):
     """Logits of the prefill and of each cached step, as the arrays to record."""
     source, name = inputs.get("encoder_input_ids"), cache_name(model)
     if "next_ids" not in inputs:
-        return {"logits": forward(model, inputs["input_ids"]).logits.numpy()}
+        zeros = {name: torch.zeros(inputs["input_ids"].shape, dtype=torch.int64) for name in zeros}
+        return {"logits": forward(model, inputs["input_ids"], **zeros).logits.numpy()}
     ids = np.concatenate([inputs["input_ids"], inputs["next_ids"]], axis=1)
     ends = inputs["input_ids"].shape[1] + np.r_[0, np.cumsum(inputs["step_sizes"])]
     if name is None:
@@ -238,11 +255,11 @@ def run_whole(model, inputs):
     return forward(model, ids, inputs.get("encoder_input_ids"), **keywords).logits.numpy()
 
 
-def in_double(function, model, *arguments):
+def in_double(function, model, *arguments, **options):
     """function(model, ...) of a copy in float64."""
     torch.set_default_dtype(torch.float64 if model.config.model_type in DOUBLE else torch.float32)
     try:
-        return function(copy.deepcopy(model).double(), *arguments)
+        return function(copy.deepcopy(model).double(), *arguments, **options)
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -282,12 +299,12 @@ def difference(one, other):
 def record(name):
     model, inputs = make_model(name), make_inputs(name)
     # Copies: a class may keep state between calls (dynamic rotary scaling does)
-    positions = workload(name)["positions"]
+    options = {key: workload(name)[key] for key in ("positions", "zeros")}
     with ChoiceGaps(model.config.model_type) as gaps:
-        logits = in_double(run, model, inputs, positions)
+        logits = in_double(run, model, inputs, **options)
     if gaps.least < CHOICE_GAP:
         raise SystemExit(f"{name}: a choice is as close as {gaps.least:.1e}; give it another number in SEEDS")
-    single = run(copy.deepcopy(model), inputs, positions)
+    single = run(copy.deepcopy(model), inputs, **options)
     meta = {
         "class": type(model).__name__,
         "model_type": model.config.model_type,

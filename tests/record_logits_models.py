@@ -6,7 +6,7 @@ SEEDS       another draw of a model's values, where the first routes some token 
 """
 
 SEQ2SEQ = {"t5", "mt5", "switch_transformers", "bart", "mbart", "plbart", "mvp", "pegasus", "bigbird_pegasus", "marian",
-           "blenderbot", "blenderbot-small", "m2m_100", "nllb-moe", "fsmt", "umt5", "t5gemma"}  # fmt: skip
+           "blenderbot", "blenderbot-small", "m2m_100", "nllb-moe", "fsmt", "umt5", "longt5", "t5gemma"}  # fmt: skip
 UNTIED = {"t5", "mt5", "umt5"}  # whose classes tie the head always, while files have one of its own
 MASKED = {"bert"} | set(
     """
@@ -19,6 +19,24 @@ DOUBLE = {"xglm"}  # whose classes make constants of the default type, which has
 CLASSES = {  # of which AutoModelForCausalLM does not know
     "emu3_text_model": "Emu3ForCausalLM",
     "mistral4": "Mistral4ForCausalLM",
+}
+
+# text parts of multimodal models, for which there is no class with a head: that of the text model
+TEXT_PARTS = {
+    "deepseek_ocr2_text": "DeepseekOcr2TextModel",
+    "glm4v_text": "Glm4vTextModel",
+    "glm4v_moe_text": "Glm4vMoeTextModel",
+    "glm_ocr_text": "GlmOcrTextModel",
+    "granite4_vision_text": "Granite4VisionTextModel",
+    "granite_docling_text": "GraniteDoclingTextModel",
+    "hunyuan_vl_text": "HunYuanVLTextModel",
+    "paddleocr_vl_text": "PaddleOCRTextModel",
+    "qwen2_5_omni_text": "Qwen2_5OmniThinkerTextModel",
+    "qwen2_5_vl_text": "Qwen2_5_VLTextModel",
+    "qwen2_vl_text": "Qwen2VLTextModel",
+    "qwen3_omni_moe_text": "Qwen3OmniMoeThinkerTextModel",
+    "qwen3_vl_text": "Qwen3VLTextModel",
+    "qwen3_vl_moe_text": "Qwen3VLMoeTextModel",
 }
 
 TOKENS = {"vocab_size": 53, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
@@ -268,6 +286,33 @@ SWITCH = {
     "num_sparse_decoder_layers": 1,
 }
 
+LAGUNA = {
+    **TINY_TYPED,
+    **EXPERTS,
+    "num_hidden_layers": 3,
+    "head_dim": 8,
+    "sliding_window": 4,
+    "shared_expert_intermediate_size": 11,
+    "moe_routed_scaling_factor": 1.5,
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+        "full_attention": {"rope_type": "default", "rope_theta": 400.0, "partial_rotary_factor": 0.5},
+    },
+}
+BAILING = {
+    **TINY,
+    **LATENT,
+    **{k: v for k, v in ROUTED_EXPERTS.items() if k not in ("n_routed_experts",)},
+    "q_lora_rank": None,
+    "num_local_experts": 6,
+    "n_group": 3,
+    "topk_group": 2,
+    "num_hidden_layers": 3,
+    "layer_group_size": 2,
+    "head_dim": 6,
+    "short_conv_kernel_size": 3,
+    "num_mtp_layers": 0,
+}
 TINY_EXPERTS = {
     **{k: v for k, v in TINY.items() if k != "intermediate_size"},
     **{k: v for k, v in ROUTED_EXPERTS.items() if k not in ("intermediate_size", "first_k_dense_replace")},
@@ -400,6 +445,104 @@ MODELS = {
         },
     ),
     "qwen3": ("qwen3", {**LLAMA, **WIDE_HEAD}),
+    "qwen2_vl_text": (
+        "qwen2_vl_text",
+        {
+            **SMALL,
+            **rope("default", mrope_section=[1, 0, 1]),
+            "use_sliding_window": True,
+            "sliding_window": 4,
+            "max_window_layers": 1,
+        },
+    ),
+    "qwen2_5_vl_text": ("qwen2_5_vl_text", {**SMALL, **rope("default", mrope_section=[1, 0, 1])}),
+    "qwen2_5_omni_text": (
+        "qwen2_5_omni_text",
+        {**SMALL, **rope("default", mrope_section=[1, 1, 0]), "tie_word_embeddings": False},
+    ),
+    "qwen3_vl_text": (
+        "qwen3_vl_text",
+        {**SMALL, **WIDE_HEAD, **rope("default", mrope_section=[2, 1, 1], mrope_interleaved=True)},
+    ),
+    "qwen3_vl_moe_text": (
+        "qwen3_vl_moe_text",
+        {
+            **SMALL,
+            **WIDE_HEAD,
+            **EXPERTS,
+            **rope("default", mrope_section=[2, 1, 1], mrope_interleaved=True),
+            "mlp_only_layers": [0],
+            "attention_bias": True,
+        },
+    ),
+    "qwen3_omni_moe_text": (
+        "qwen3_omni_moe_text",
+        {
+            **SMALL,
+            **WIDE_HEAD,
+            **EXPERTS,
+            **rope("default", mrope_section=[2, 1, 1], mrope_interleaved=True),
+            "norm_topk_prob": True,
+        },
+    ),
+    "glm4v_text": (
+        "glm4v_text",
+        {
+            **SMALL,
+            **rope("default", mrope_section=[1, 1, 1], partial_rotary_factor=0.5),
+            "hidden_size": 24,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+        },
+    ),
+    "glm4v_moe_text": (
+        "glm4v_moe_text",
+        {
+            **SMALL,
+            **WIDE_HEAD,
+            **ROUTED_EXPERTS,
+            **rope("default", mrope_section=[1, 1, 0], partial_rotary_factor=0.5),
+            "attention_bias": True,
+        },
+    ),
+    "glm_ocr_text": (
+        "glm_ocr_text",
+        {**SMALL, **WIDE_HEAD, **rope("default", mrope_section=[2, 1, 1]), "tie_word_embeddings": True},
+    ),
+    "hunyuan_vl_text": (
+        "hunyuan_vl_text",
+        {
+            **SMALL,
+            **WIDE_HEAD,
+            **rope("dynamic", alpha=4.0, factor=1.0, mrope_section=[1, 1, 1, 1]),
+            "attention_bias": True,
+        },
+    ),
+    "paddleocr_vl_text": (
+        "paddleocr_vl_text",
+        {**SMALL, **WIDE_HEAD, **rope("default", mrope_section=[2, 1, 1]), "use_bias": True},
+    ),
+    "granite_docling_text": (
+        "granite_docling_text",
+        {**SMALL, "embedding_multiplier": 3.0, "residual_multiplier": 0.4, "attention_multiplier": 0.3,
+         "logits_scaling": 2.5},
+    ),
+    "granite4_vision_text": (
+        "granite4_vision_text",
+        {**SMALL, "embedding_multiplier": 3.0, "residual_multiplier": 0.4, "attention_multiplier": 0.3,
+         "logits_scaling": 2.5, "attention_bias": True},
+    ),
+    "deepseek_ocr2_text": (
+        "deepseek_ocr2_text",
+        {
+            **SMALL,
+            **ROUTED_EXPERTS,
+            "n_shared_experts": 2,
+            "routed_scaling_factor": 1.5,
+            "topk_method": "greedy",
+            "mlp_layer_types": ["dense", "sparse"],
+        },
+    ),
     "phi": ("phi", {**PHI}),
     "phi-qk-norm": ("phi", {**PHI, "qk_layernorm": True}),
     "phi3": ("phi3", {**LLAMA, "sliding_window": None}),
@@ -618,6 +761,33 @@ MODELS = {
                 "sliding_attention": {"rope_type": "default", "rope_theta": 50.0, "mrope_section": [1, 1, 1]},
                 "full_attention": None,
             },
+        },
+    ),
+    "mellum": (
+        "mellum",
+        {
+            **{k: v for k, v in SMALL.items() if k != "rope_parameters"},
+            **EXPERTS,
+            **WIDE_HEAD,
+            **SLIDING_FULL,
+            "num_hidden_layers": 3,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "mlp_layer_types": ["dense", "sparse", "sparse"],
+            "sliding_window": 4,
+        },
+    ),
+    "lara_mini": (
+        "lara_mini",
+        {
+            **{k: v for k, v in SMALL.items() if k != "intermediate_size"},
+            **{k: v for k, v in EXPERTS.items() if k != "intermediate_size"},
+            **WIDE_HEAD,
+            **DELTA,
+            "num_hidden_layers": 3,
+            "layer_types": ["linear_attention", "sliding_attention", "full_attention"],
+            "shared_expert_intermediate_size": 7,
+            "sliding_window": 4,
+            "num_experts": 3,
         },
     ),
     "apertus": (
@@ -933,6 +1103,38 @@ MODELS = {
         "sarvam_moe",
         {**TINY, **ROUTED_EXPERTS, "head_dim": 8, "n_routed_experts": 6, "n_group": 3, "topk_group": 2},
     ),
+    "laguna": (
+        "laguna",
+        {
+            **LAGUNA,
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+            "num_attention_heads_per_layer": [4, 6, 2],
+            "moe_router_logit_softcapping": 2.0,
+            "attention_bias": True,
+        },
+    ),
+    "laguna-per-element": ("laguna", {**LAGUNA, "gating": "per-element", "num_hidden_layers": 2}),
+    "beam": (
+        "beam",
+        {
+            **TINY_TYPED,
+            **{k: v for k, v in ROUTED_EXPERTS.items() if not k.startswith(("n_", "first"))},
+            "num_experts": 6,
+            "n_group": 3,
+            "topk_group": 2,
+            "num_hidden_layers": 3,
+            "head_dim": 8,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "mlp_layer_types": ["dense", "sparse", "sparse"],
+            "rope_parameters": {
+                "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                "full_attention": None,
+            },
+            "sliding_window": 4,
+            "final_logit_softcapping": 3.0,
+            "attention_bias": True,
+        },
+    ),
     "flint": (
         "flint",
         {
@@ -961,6 +1163,10 @@ MODELS = {
     ),
     "minimax_m2": ("minimax_m2", {**TINY, **HALF_ROPE, **LOCAL_EXPERTS, "head_dim": 8}),
     "switch_transformers": ("switch_transformers", {**SWITCH}),
+    "switch_transformers-apart": (
+        "switch_transformers",
+        {**SWITCH, "num_layers": 1, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 0, "num_experts": 2},
+    ),
     "switch_transformers-capacity": ("switch_transformers", {**SWITCH, "expert_capacity": 3}),
     # Encoder-decoders
     "bart": ("bart", {**BART, "scale_embedding": False}),
@@ -974,7 +1180,7 @@ MODELS = {
     "marian": ("marian", {**BART, "activation_function": "swish"}),
     "marian-apart": ("marian", {**BART, "share_encoder_decoder_embeddings": False, "decoder_vocab_size": 41}),
     "blenderbot": ("blenderbot", {**BART}),
-    "blenderbot-small": ("blenderbot-small", {**BART}),
+    "blenderbot-small": ("blenderbot-small", {**BART, "scale_embedding": False}),
     "m2m_100": ("m2m_100", {**BART}),
     "nllb-moe": (
         "nllb-moe",
@@ -984,6 +1190,7 @@ MODELS = {
     "fsmt-tied": ("fsmt", {**FSMT, "src_vocab_size": 37, "tie_word_embeddings": True}),
     "umt5": ("umt5", {**UMT5, "feed_forward_proj": "gated-gelu"}),
     "umt5-untied": ("umt5", {**UMT5, "feed_forward_proj": "relu", "tie_word_embeddings": False}),
+    "longt5": ("longt5", {**UMT5, "local_radius": 2, "feed_forward_proj": "gated-gelu"}),
     "t5gemma": (
         "t5gemma",
         {
@@ -1069,6 +1276,19 @@ MODELS = {
     "axk1": (
         "axk1",
         {**TINY, **LATENT, **ROUTED_EXPERTS, "n_routed_experts": 6, "n_group": 3, "topk_group": 2},
+    ),
+    "axk2": (
+        "axk2",
+        {
+            **TINY,
+            **LATENT,
+            **ROUTED_EXPERTS,
+            **SPARSE_INDEX,
+            "gated_norm_rank": 5,
+            "n_routed_experts": 6,
+            "n_group": 3,
+            "topk_group": 2,
+        },
     ),
     "mistral4": (
         "mistral4",
@@ -1260,6 +1480,36 @@ MODELS = {
     ),
     "lfm2": ("lfm2", {**LFM2, "intermediate_size": 40, "block_multiple_of": 8, "conv_bias": True}),
     "lfm2_moe": ("lfm2_moe", {**LFM2, **EXPERTS, "num_dense_layers": 1, "routed_scaling_factor": 1.5}),
+    "lfm3": (
+        "lfm3",
+        {
+            **TINY_TYPED,
+            "head_dim": 8,
+            "conv_L_cache": 3,
+            "conv_bias": True,
+            "num_hidden_layers": 4,
+            "layer_types": ["conv", "sliding_attention", "full_attention", "conv"],
+            "sliding_window": 4,
+            "rope_parameters": {
+                "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+                "full_attention": {"rope_type": "proportional", "rope_theta": 400.0, "partial_rotary_factor": 0.5},
+            },
+            "attention_bias": True,
+        },
+    ),
+    "lfm3-plain": (
+        "lfm3",
+        {
+            **TINY_TYPED,
+            "head_dim": 8,
+            "conv_L_cache": 3,
+            "layer_types": ["conv", "full_attention"],
+            "use_sandwich_norm": False,
+            "use_attention_gate": False,
+        },
+    ),
+    "bailing_hybrid": ("bailing_hybrid", {**BAILING}),
+    "bailing_hybrid-unbounded": ("bailing_hybrid", {**BAILING, "kda_safe_gate": False, "q_lora_rank": 10}),
     # Hybrids
     "falcon_h1": ("falcon_h1", {**FALCON_H1}),
     "falcon_h1-norm": (
@@ -1369,6 +1619,8 @@ TINY_BERT = {
 TINY_ROBERTA = {**TINY_BERT, "pad_token_id": 1, "bos_token_id": 0}
 TINY_MODERN = {
     **TINY_BERT,
+    "hidden_size": 12,
+    "num_attention_heads": 3,
     "num_hidden_layers": 4,
     "local_attention": 5,
     "rope_parameters": {
@@ -1378,9 +1630,9 @@ TINY_MODERN = {
 }
 TINY_XLM = {
     "vocab_size": 37,
-    "emb_dim": 16,
+    "emb_dim": 12,
     "n_layers": 2,
-    "n_heads": 4,
+    "n_heads": 3,
     "max_position_embeddings": 24,
 }
 NARROW = {"embedding_size": 10}
@@ -1453,11 +1705,12 @@ MODELS |= {
     "esmc": ("esmc", {**TINY_ROBERTA, **TURNED}),
     "xlm": ("xlm", {**TINY_XLM, "gelu_activation": False}),
     "xlm-causal": ("xlm", {**TINY_XLM, "causal": True}),
+    "xlm-languages": ("xlm", {**TINY_XLM, "n_langs": 3}),
     "flaubert": ("flaubert", TINY_XLM),
 }
 
 # Unless a model says otherwise: rows, length of prompt and source, new tokens of each cached step, attention code,
-# whether position ids are passed (a class that counts them wrongly without)
+# whether position ids are passed (a class that counts them wrongly without), which inputs are zeros for all tokens
 WORKLOAD = {
     "batch": 2,
     "prompt": 8,
@@ -1465,6 +1718,7 @@ WORKLOAD = {
     "steps": (1, 2, 1),
     "attention": "eager",
     "positions": False,
+    "zeros": (),
     "note": "",
 }
 WORKLOADS = {
@@ -1479,6 +1733,7 @@ WORKLOADS = {
     },
     "phi3-longrope-short": {"note": "never past original_max_position_embeddings: short factors"},
     "openai-gpt": {"note": "the class has no cache: steps come from forwards over the whole sequence"},
+    "xlm-languages": {"zeros": ("langs",)},
     # prompts past windows, chunks and blocks
     "gemma3n": {"prompt": 10},
     "gemma4": {"prompt": 10},
@@ -1502,6 +1757,8 @@ WORKLOADS = {
     "granitemoehybrid-dense": {"prompt": 10},
     "minimax": {"prompt": 10},
     "granitemoe_swa": {"prompt": 10},
+    "mellum": {"prompt": 10},
+    "lara_mini": {"prompt": 10},
     "cwm": {"prompt": 10},
     "ministral": {"prompt": 10},
     "ministral3": {"prompt": 10},
@@ -1513,6 +1770,10 @@ WORKLOADS = {
     "exaone_moe": {"prompt": 10},
     "afmoe": {"prompt": 10},
     "flint": {"prompt": 10},
+    "laguna": {"prompt": 10},
+    "beam": {"prompt": 10},
+    "axk2": {"prompt": 10},
+    "lfm3": {"prompt": 10},
     "kolibri1": {"prompt": 10},
     # the class restarts its positions at every call
     "bamba": {"prompt": 10, "positions": True},
@@ -1533,6 +1794,8 @@ WORKLOADS = {
 SEEDS = {
     "afmoe": 1,
     "axk1": 1,
+    "axk2": 1,
+    "beam": 2,
     "deepseek_v4": 5,
     "dots1": 1,
     "exaone_moe": 1,

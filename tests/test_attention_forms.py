@@ -148,6 +148,9 @@ REFUSED = [
     ),
     ({"q_latent_dim": 19, "v_from_k": True}, "v_from_k = True; allowed: false with q_latent_dim"),
     ({"kv_latent_scale": 0.5}, "kv_latent_scale = 0.5: no part of this model"),
+    ({"attention_gate_by_head": True}, "attention_gate_by_head = True; allowed: none without attention_gate"),
+    ({"attention_gate_activation": "softplus"}, "'softplus'; allowed: none without attention_gate"),
+    ({"attention_growth": "log"}, "attention_growth = 'log'; allowed: none without attention_temperature"),
     (
         {"stack": "encoder_decoder", "n_encoder_layers": 2, "attention_gate": True},
         "attention_gate = True; allowed: none in",

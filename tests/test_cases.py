@@ -203,6 +203,9 @@ def test_k18_layers_without_attention():
 def test_k21_old_key_names():
     config = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257}
     assert cache(config, 8192) == 301_989_888
+    config = {"model_type": "gpt_bigcode", "n_layer": 24, "n_embd": 2048, "n_head": 16, "multi_query": True}
+    assert cache(config, 8192) == 100_663_296
+    assert cache(config | {"multi_query": False}, 8192) == 1.5 * 2**30
 
 
 def test_k26_layers_that_share_their_cache():

@@ -147,7 +147,6 @@ REFUSED = [
     ("deepseek_v3", {"scoring_func": "softmax"}, "scoring_func = 'softmax'"),
     ("deepseek_v3", {"mlp_layer_types": ["dense"]}, "one entry for each of the 61 layers"),
     ("mamba2", {"num_heads": 7}, r"num_heads = 7; allowed: 128"),
-    ("switch_transformers", {"num_sparse_encoder_layers": 6}, "num_sparse_decoder_layers"),
     ("dbrx", {"ffn_config": {"moe_normalize_expert_weights": 2.0}}, "moe_normalize_expert_weights = 2.0"),
     ("nemotron_h", {"hybrid_override_pattern": "MX"}, "the letters M"),
     ("gemma3n_text", {"activation_sparsity_pattern": [0.5]}, "a share below 1 for each of the 35 layers"),

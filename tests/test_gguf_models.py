@@ -5,6 +5,7 @@ the names that the gguf package has for them, its metadata written by that packa
 written down here: it stacks experts, squeezes convolutions, and parts fused matrices.
 """
 
+import json
 import math
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from checkpoints import table
 
 import lmcalc
+from lmcalc import cli
 from lmcalc.headers.gguf_architectures import ARCHITECTURES
 from lmcalc.headers.gguf_names import TABLES
 from lmcalc.huggingface import read
@@ -551,7 +553,7 @@ CASES = [
     ("deepseek2", "deepseek_v3", {"num_mtp_layers": 0, "num_nextn_predict_layers": 0}, deepseek2),
     ("deepseek2", "deepseek_v3-plain", {"num_mtp_layers": 0, "num_nextn_predict_layers": 0}, deepseek2),
     ("glm-dsa", "glm_moe_dsa", {}, glm_dsa),
-    ("minicpm3", "minicpm3", {}, minicpm3),
+    ("minicpm3", "minicpm3", {"head_dim": None}, minicpm3),
     ("kimi-linear", "kimi_linear", {}, kimi_linear),
     ("mamba", "mamba", {}, mamba),
     ("mamba", "falcon_mamba", {}, mamba),
@@ -592,6 +594,10 @@ def made(path, arch, folder, changes, more, names=None):
     return config, tensors
 
 
+def case(arch, folder):
+    return next(row for row in CASES if row[:2] == (arch, folder))
+
+
 @pytest.mark.parametrize(("arch", "folder", "changes", "more"), CASES, ids=[f"{a}-{b}" for a, b, *_ in CASES])
 def test_architectures(arch, folder, changes, more, tmp_path):
     path = tmp_path / "x.gguf"
@@ -610,3 +616,210 @@ def test_architectures(arch, folder, changes, more, tmp_path):
         assert data["weights"]["bytes"] == found["bytes"]["total"] - 4 * found["params"]["buffers"]
     for phase in ("prefill", "decode"):
         assert data[phase]["flops"] == expected[phase]["flops"]
+
+
+def test_every_architecture_is_tried():
+    assert {arch for arch, *_ in CASES} | {"nemotron_h"} == set(ARCHITECTURES)
+    assert {lmcalc_type for lmcalc_type, _, _ in ARCHITECTURES.values()} <= set(TABLES)
+
+
+# Other forms of the same -------------------------------------------------------------------------------------------
+
+
+def joined(*parts, into, axis=0):
+    """A function on {name: shape} that joins tensors of a layer along an axis."""
+
+    def names(tensors):
+        found = dict(tensors)
+        for name in tensors:
+            layer = re.match(r"blk\.\d+\.", name)
+            own = [f"{layer[0]}{part}" for part in parts] if layer and name == f"{layer[0]}{parts[0]}" else []
+            if own and all(each in tensors for each in own):
+                shapes = [found.pop(each) for each in own]
+                shape = list(shapes[0])
+                shape[axis] = sum(each[axis] for each in shapes)
+                found[layer[0] + into] = tuple(shape)
+        return found
+
+    return names
+
+
+def unsplit(tensors):
+    """Keys and values of a latent as one matrix, as files had them before 2025."""
+    found = {}
+    for name, shape in tensors.items():
+        if name.endswith("attn_k_b.weight"):
+            heads, latent, keys = shape
+            values = tensors[name.replace("attn_k_b", "attn_v_b")][1]
+            found[name.replace("attn_k_b", "attn_kv_b")] = (heads * (keys + values), latent)
+        elif not name.endswith("attn_v_b.weight"):
+            found[name] = shape
+    return found
+
+
+FORMS = {
+    "one matrix for keys and values of latents": (*case("deepseek2", "deepseek_v3"), unsplit),
+    "the same without a latent of queries": (*case("deepseek2", "deepseek_v2"), unsplit),
+    "the same with a shared latent": (*case("glm-dsa", "glm_moe_dsa"), unsplit),
+    "queries, keys and values in one": (
+        *case("llama", "llama"), joined("attn_q.weight", "attn_k.weight", "attn_v.weight", into="attn_qkv.weight")),
+    "gate and up of experts in one": (
+        *case("qwen35moe", "qwen3_5-moe"),
+        joined("ffn_gate_exps.weight", "ffn_up_exps.weight", into="ffn_gate_up_exps.weight", axis=1)),
+    "all projections of a delta rule in one": (
+        *case("qwen3next", "qwen3_next"), joined("attn_qkv.weight", "attn_gate.weight", into="ssm_in.weight")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form, tmp_path):
+    *given, names = FORMS[form]
+    config, _ = made(tmp_path / "x.gguf", *given)
+    _, tensors = made(tmp_path / "y.gguf", *given, names)
+    one, other = (inspect(tmp_path / name) for name in ("x.gguf", "y.gguf"))
+    assert one["differences"] == other["differences"] == [] and other["tensors"] < one["tensors"]
+    assert one["params"] == other["params"] and one["bytes"] == other["bytes"]
+    assert lmcalc.report(tmp_path / "y.gguf").to_dict()["params"] == lmcalc.report(config).to_dict()["params"]
+
+
+def test_a_file_with_more_than_its_architecture(tmp_path):
+    """One tensor renamed, dropped, transposed: named in each architecture."""
+    arch, folder, changes, more = case("deepseek2", "deepseek_v3")
+    name = "blk.1.attn_k_b.weight"
+
+    def differences(change):
+        made(tmp_path / "x.gguf", arch, folder, changes, more, change)
+        return {row["tensor"]: row["problem"] for row in inspect(tmp_path / "x.gguf")["differences"]}
+
+    made(tmp_path / "x.gguf", arch, folder, changes, more)
+    shape = inspect_shape(tmp_path / "x.gguf", name)
+    assert differences(lambda t: {k: v for k, v in t.items() if k != name})[name].startswith("missing; needed: shape [")
+    turned = (shape[0], shape[2], shape[1])
+    assert differences(lambda t: t | {name: turned}) == {name: f"shape {list(turned)}; needed: {list(shape)}"}
+    found = differences(lambda t: {("more.weight" if k == name else k): v for k, v in t.items()})
+    assert found.keys() == {name, "more.weight"} and found["more.weight"] == "not used by the model"
+
+
+def inspect_shape(path, name):
+    from lmcalc import headers
+
+    return headers.read(path).tensors[name].shape
+
+
+def test_prediction_modules(tmp_path):
+    """A block behind the last: its own weights are counted apart, copies of the table and the head as copies."""
+    arch, folder, changes, more = case("glm4moe", "glm4_moe")
+
+    def names(tensors):
+        last = max(int(name.split(".")[1]) for name in tensors if name.startswith("blk."))
+        vocabulary, width = tensors["token_embd.weight"]
+        found = tensors | {
+            name.replace(f"blk.{last}.", f"blk.{last + 1}."): shape
+            for name, shape in tensors.items() if name.startswith(f"blk.{last}.")
+        }  # fmt: skip
+        at = f"blk.{last + 1}.nextn."
+        return found | {
+            at + "eh_proj.weight": (width, 2 * width), at + "enorm.weight": (width,), at + "hnorm.weight": (width,),
+            at + "shared_head_norm.weight": (width,), at + "embed_tokens.weight": (vocabulary, width),
+            at + "shared_head_head.weight": (vocabulary, width),
+        }  # fmt: skip
+
+    def with_module(w, c):
+        more(w, c)
+        w.add_block_count(c["num_hidden_layers"] + 1)
+        w.add_nextn_predict_layers(1)
+
+    config, _ = made(tmp_path / "x.gguf", arch, folder, changes | {"num_nextn_predict_layers": 1}, with_module, names)
+    found, data = inspect(tmp_path / "x.gguf"), lmcalc.report(tmp_path / "x.gguf").to_dict()
+    expected = lmcalc.report(config).to_dict()
+    assert found["differences"] == [] and data["params"] == expected["params"] and data["params"]["mtp"] > 0
+    assert found["params"]["mtp"] == data["params"]["mtp"] and found["params"]["total"] == data["params"]["total"]
+    assert [row["of"] for row in found["duplicates"]] == ["token_embd.weight", "output.weight"]
+
+
+# Metadata that lie -------------------------------------------------------------------------------------------------
+
+LIES = {
+    "block_count": (0, 2**31, "ten", [1, 2], -1.5),
+    "nextn_predict_layers": (5,),
+    "embedding_length": (0, "wide"),
+    "attention.head_count": (0, [4, 2]),
+    "attention.head_count_kv": ([1, 2, 3], [0, "a"]),
+    "feed_forward_length": ([1.5, 2.5],),
+    "expert_count": (2**31, "many"),
+    "rope.dimension_count": (2**31, "all"),
+    "attention.sliding_window_pattern": ([True], "LLLG", 0),
+    "ssm.inner_size": (0, 7, "x"),
+    "ssm.time_step_rank": (0,),
+    "activation_sparsity_scale": ([math.nan, 0.0, 0.0], "x"),
+    "attention.key_length_mla": (1,),
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in LIES.items() for value in values])
+@pytest.mark.parametrize("arch", ["llama", "gemma3n", "gemma4", "deepseek2", "jamba", "mamba2", "qwen3next", "cohere2"])
+def test_metadata_that_lie(arch, key, value, tmp_path):
+    """Either a model, or one line that names the file."""
+    _, folder, changes, more = next(row for row in CASES if row[0] == arch)
+
+    def lying(w, c):
+        if more is not None:
+            more(w, c)
+        name, kind = f"{arch}.{key}", gguf.GGUFValueType
+        if isinstance(value, list):
+            w.add_array(name, value) if not isinstance(value[-1], str) else w.add_array(name, ["a", "b"])
+        elif isinstance(value, str):
+            w.add_string(name, value)
+        else:
+            w.add_key_value(name, value, kind.FLOAT32 if isinstance(value, float) else kind.UINT32)
+
+    made(tmp_path / "x.gguf", arch, folder, changes, lying)
+    try:
+        lmcalc.load(tmp_path / "x.gguf")
+    except lmcalc.InputError as error:
+        assert "\n" not in str(error) and "x.gguf" in str(error)
+    inspect(tmp_path / "x.gguf")
+
+
+# Folders -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_holds_a_gguf_file(tmp_path, capsys):
+    made(tmp_path / "a-F16.gguf", *case("llama", "llama"))
+    alone = lmcalc.report(tmp_path / "a-F16.gguf").to_dict()
+    assert cli.main(["report", str(tmp_path), "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["params"] == alone["params"]
+    (tmp_path / "mmproj-a.gguf").write_bytes(b"of pictures")
+    (tmp_path / "README.md").write_text("#")
+    assert lmcalc.report(tmp_path).to_dict() | {"model": 0} == alone | {"model": 0}
+    assert inspect(tmp_path)["differences"] == []
+    made(tmp_path / "b-F16.gguf", *case("qwen2", "qwen2"))
+    for command in ("report", "inspect"):
+        assert cli.main([command, str(tmp_path)]) == 2
+        out, err = capsys.readouterr()
+        assert out == "" and err.count("\n") == 1 and "holds a-F16.gguf, b-F16.gguf" in err
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 1}))
+    assert lmcalc.load(tmp_path).fields["n_layers"] == 1  # a config says more
+
+
+def test_a_folder_that_holds_a_file_in_parts(tmp_path):
+    arch, folder, changes, more = case("llama", "llama")
+    _, tensors = made(tmp_path / "whole.gguf", arch, folder, changes, more)
+    whole = lmcalc.report(tmp_path / "whole.gguf").to_dict()
+    (tmp_path / "whole.gguf").unlink()
+    for number in range(3):
+
+        def part(w, c, number=number):
+            w.add_uint16("split.no", number)
+            w.add_uint16("split.count", 3)
+            w.add_int32("split.tensors.count", len(tensors))
+
+        some = dict(list(tensors.items())[number::3])
+        made(tmp_path / f"x-0000{number + 1}-of-00003.gguf", arch, folder, changes, part, lambda _, some=some: some)
+    assert lmcalc.report(tmp_path).to_dict() | {"model": 0} == whole | {"model": 0}
+    found = inspect(tmp_path)
+    assert found["files"] == 3 and found["differences"] == []
+    assert inspect(tmp_path / "x-00002-of-00003.gguf")["params"] == found["params"]
+    (tmp_path / "x-00001-of-00003.gguf").unlink()
+    with pytest.raises(lmcalc.InputError, match="holds x-00002-of-00003.gguf, x-00003-of-00003.gguf; allowed: one"):
+        lmcalc.load(tmp_path)

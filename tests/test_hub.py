@@ -3,6 +3,7 @@
 import hashlib
 import http.server
 import importlib.util
+import io
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from checkpoints import safetensors, table
+from checkpoints import gguf, kinds, safetensors, table
 
 from lmcalc import hub
 
@@ -35,6 +36,11 @@ class Hub(http.server.BaseHTTPRequestHandler):
         match = re.fullmatch(r"/([\w.-]+/[\w.-]+)/resolve/([\w.-]+)/(.+)", self.path)
         asked = self.headers.get("Range")
         server.seen.append((self.command, self.path, asked, self.headers.get("Authorization")))
+        listed = re.fullmatch(r"/api/models/([\w.-]+/[\w.-]+)(/revision/\w+)?", self.path)
+        if listed is not None and (server.root / listed[1]).is_dir():
+            files = sorted(str(path.relative_to(server.root / listed[1])) for path in (server.root / listed[1]).rglob("*.*"))
+            found = {"id": listed[1], "sha": COMMIT, "siblings": [{"rfilename": name} for name in files]}
+            return self.answer(200, {"Content-Type": "application/json"}, io.BytesIO(text := json.dumps(found).encode()), len(text))
         if match is None or not (server.root / match[1]).is_dir():
             return self.answer(404, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "no such repository"})
         if "gated" in match[1] and not self.headers.get("Authorization"):
@@ -125,7 +131,14 @@ def refused(done, *said):
 
 def test_ids():
     assert hub.is_id("org/name") and hub.is_id("org/name-1.5_b@main") and hub.is_id("o/n@v1.0")
+    assert hub.is_id("org/name-GGUF:x-Q4_K_M.gguf") and hub.is_id("o/n@main:Q8_0/x-00001-of-00002.gguf")
     for text in (
+        "org/name:../x.gguf",
+        "org/name:a/../../x.gguf",
+        "org/name:/x.gguf",
+        "org/name:x.bin",
+        "org/name:",
+        "a/b/c:x.gguf",
         "name",
         "org/name.toml",
         "./name",
@@ -271,3 +284,111 @@ def test_what_the_hub_refuses(lmcalc, server):
     assert any(token == "Bearer hf_secret" for *_, token in server.seen)
     (server.root / "org" / "empty" / "config.json").write_text("[1]")
     refused(lmcalc("report", "org/empty", server=server), "holds a list; allowed: an object")
+
+
+# GGUF files --------------------------------------------------------------------------------------------------------
+
+LLAMA = {"block_count": 2, "context_length": 64, "embedding_length": 4096, "feed_forward_length": 11008,
+         "attention__head_count": 32, "attention__head_count_kv": 8,
+         "attention__layer_norm_rms_epsilon": 1e-6}  # fmt: skip
+
+
+def tensors(dtype="Q8_0", layers=(0, 1)):
+    found = {"token_embd.weight": (dtype, (32000, 4096)), "output_norm.weight": ("F32", (4096,))} if 0 in layers else {}
+    for number in layers:
+        for name, shape in (("attn_q", (4096, 4096)), ("attn_k", (1024, 4096)), ("attn_v", (1024, 4096)),
+                            ("attn_output", (4096, 4096)), ("ffn_gate", (11008, 4096)), ("ffn_up", (11008, 4096)),
+                            ("ffn_down", (4096, 11008))):  # fmt: skip
+            found[f"blk.{number}.{name}.weight"] = dtype, shape
+        found |= {f"blk.{number}.{name}.weight": ("F32", (4096,)) for name in ("attn_norm", "ffn_norm")}
+    return found
+
+
+def llama(path, dtype="Q8_0", layers=(0, 1), words=100_000, **more):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = kinds(general__architecture="llama", tokenizer__ggml__tokens=[f"token {n}" for n in range(words)])
+    metadata |= kinds(**{f"llama__{key}": value for key, value in LLAMA.items()})
+    return gguf(path, metadata | more, tensors(dtype, layers))
+
+
+@needs_package
+@pytest.mark.parametrize("ranges", [True, False])
+def test_gguf_by_ranges(ranges, lmcalc, server, tmp_path):
+    """Half a gigabyte of tensors behind two megabytes of words, of which a few are sent."""
+    llama(server.root / "org" / "one-GGUF" / "one-Q8_0.gguf")
+    server.ranges = ranges
+    for name in ("org/one-GGUF", "org/one-GGUF:one-Q8_0.gguf", "org/one-GGUF@main:one-Q8_0.gguf"):
+        server.sent = 0
+        status, out, err = lmcalc("inspect", name, "-f", "json", server=server)
+        found = json.loads(out)
+        assert (status, err) == (0, "") and found["differences"] == [] and found["path"] == name
+        assert found["against"]["family"] == "llama" and found["bytes"]["total"] > 4e8
+        assert server.sent < (6_000_000 if ranges else 40_000_000)
+        status, out, err = lmcalc("report", name, "-f", "json", server=server)
+        data = json.loads(out)
+        assert (status, err) == (0, "") and data["model"]["id"] == name
+        assert data["weights"]["bytes"] == found["bytes"]["total"]
+    assert not list((tmp_path / "home").rglob("*.gguf"))
+
+
+@needs_package
+def test_several_gguf_files(lmcalc, server):
+    folder = server.root / "org" / "many-GGUF"
+    llama(folder / "a-Q8_0.gguf", words=10), llama(folder / "a-Q4_0.gguf", "Q4_0", words=10)
+    for command in ("report", "inspect"):
+        refused(lmcalc(command, "org/many-GGUF", server=server), "org/many-GGUF: holds a-Q4_0.gguf, a-Q8_0.gguf")
+    status, out, _ = lmcalc("inspect", "org/many-GGUF:a-Q4_0.gguf", "-f", "json", server=server)
+    assert status == 0 and json.loads(out)["by_dtype"][0]["name"] == "Q4_0"
+    refused(lmcalc("report", "org/many-GGUF:b.gguf", server=server), "the hub has no b.gguf in it")
+    refused(lmcalc("report", "org/none:b.gguf", server=server), "no such model")
+    refused(lmcalc("report", "org/two:b.gguf", HF_HUB_OFFLINE="1"), "org/two/resolve/main/b.gguf and give its path")
+    (folder / "a-Q4_0.gguf").unlink()
+    llama(folder / "mmproj-a-F16.gguf", words=10)
+    assert lmcalc("report", "org/many-GGUF", server=server)[0] == 0
+
+
+@needs_package
+def test_gguf_files_in_parts(lmcalc, server):
+    for number in (0, 1):
+        parts = {"split.no": (2, number), "split.count": (2, 2), "split.tensors.count": (5, len(tensors()))}
+        llama(server.root / "org" / "parts" / "Q8_0" / f"a-0000{number + 1}-of-00002.gguf", layers=(number,), words=10, **parts)
+    for name in ("org/parts", "org/parts:Q8_0/a-00002-of-00002.gguf"):
+        status, out, err = lmcalc("inspect", name, "-f", "json", server=server)
+        found = json.loads(out)
+        assert (status, err) == (0, "") and found["differences"] == [] and found["files"] == 2
+    next((server.root / "org" / "parts").rglob("a-00002*")).unlink()
+    refused(lmcalc("report", "org/parts", server=server), "the hub has no Q8_0/a-00002-of-00002.gguf in it")
+
+
+@needs_package
+def test_a_config_beside_gguf_files(lmcalc, server):
+    """report takes the config; inspect the only file with tensors."""
+    folder = server.root / "org" / "both"
+    llama(folder / "a.gguf", words=10)
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2}))
+    status, out, _ = lmcalc("report", "org/both", "-f", "json", server=server)
+    assert status == 0 and json.loads(out)["workload"]["dtypes"]["weights"] == "bf16"
+    status, out, _ = lmcalc("inspect", "org/both", "-f", "json", server=server)
+    assert status == 0 and json.loads(out)["kind"] == "gguf"
+
+
+def test_gguf_files_in_the_cache(lmcalc, tmp_path):
+    folder = cached(tmp_path / "home", "org/kept")
+    for path in (folder / "snapshots" / COMMIT).iterdir():
+        path.unlink()
+    llama(folder / "snapshots" / COMMIT / "a-Q8_0.gguf", words=10)
+    for name in ("org/kept", "org/kept:a-Q8_0.gguf"):
+        status, out, err = lmcalc("report", name, "-f", "json", HF_HUB_OFFLINE="1")
+        assert (status, err) == (0, "") and json.loads(out)["model"]["id"] == name
+        assert lmcalc("inspect", name, HF_HUB_OFFLINE="1")[0] == 0
+
+
+@needs_package
+def test_gguf_files_on_the_hub_that_lie(lmcalc, server):
+    path = llama(server.root / "org" / "bad" / "a.gguf", words=10)
+    os.truncate(path, 5000)
+    refused(lmcalc("report", "org/bad", server=server), "a.gguf")
+    path.write_bytes(b"GGUF" + bytes(20))
+    refused(lmcalc("report", "org/bad", server=server), "a.gguf: GGUF version 0")
+    path.write_bytes(b"")
+    refused(lmcalc("report", "org/bad", server=server), "a.gguf")

@@ -81,11 +81,17 @@ NEEDED = {
     "deepseek_v2": {"num_experts_per_tok": 2},
     "lfm2_moe": {"layer_types": ["full_attention"] * 32},
     "bigbird_pegasus": {"attention_type": "original_full"},
+    "big_bird": {"attention_type": "original_full"},
+    "esm": {"vocab_size": 33},
 }
 
 
 # what a class in transformers holds beside the parameters of its model
-MORE = {"longcat_flash": 28 * 256 * 2 * 2048 * 6144}  # gate and up of the experts that compute nothing
+MORE = {
+    "longcat_flash": 28 * 256 * 2 * 2048 * 6144,  # gate and up of the experts that compute nothing
+    "big_bird": 768 * 768 + 768,  # a pooler that no masked-language-model head reads
+    "esm": 12 * 12 + 1,  # a head that predicts contacts from the attention of 12 layers of 12 heads
+}
 
 
 def test_every_family_is_in_every_table():
@@ -162,7 +168,7 @@ BAD = {  # key: (value, what the message says is allowed)
     "max_position_embeddings": (2048.5, "an integer from 1"),
     "tie_word_embeddings": ("no", "true or false"),
     "attention_dropout": ([0.1], "a finite number"),
-    "hidden_act": ("gleu", "one of relu, gelu"),
+    "hidden_act": ("gleu", "one of relu, relu2, gelu"),
     "rope_scaling": ("linear", "a table"),
     "mlp_bias": (1, "true or false"),
 }
@@ -196,7 +202,7 @@ REFUSED = [
     ("gpt_neo", {"attention_types": [[["global"], 5]]}, "one entry for each of the 24 layers"),
     ("gpt_neo", {"attention_types": [[["global"], 10**12]]}, "attention_types"),
     ("smollm3", {"no_rope_layers": [2] * 36}, "no_rope_layers"),
-    ("t5", {"feed_forward_proj": "gated-relu2"}, "feed_forward_proj = 'gated-relu2'"),
+    ("t5", {"feed_forward_proj": "gated-selu"}, "feed_forward_proj = 'gated-selu'"),
     ("llama", {"rope_scaling": {"type": "magic"}}, "rope_scaling: rope_type = 'magic'; allowed: one of default"),
     ("llama", {"rope_scaling": {"type": "linear"}}, "rope_scaling: factor = None; allowed: a finite number above 0"),
     ("phi3", {"rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [1]}}, "48 numbers above 0"),
@@ -320,7 +326,7 @@ def test_multimodal():
     model = lmcalc.load(config)
     assert (model.family, model.fields["n_layers"]) == ("gemma3_text", 6)
     assert model.notes == (
-        "text part only; not counted: vision_config.",
+        "text part only; not counted: vision_config, and what joins them to the text.",
         "config keys not read: new_key.",
         "config keys not read: colour.",
     )

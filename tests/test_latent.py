@@ -194,6 +194,8 @@ REFUSED = [
     ({"n_kv_heads": 8}, "n_kv_heads = 8; allowed: n_heads = 128"),
     ({"positions": "alibi"}, "positions = 'alibi'; allowed: rotary or none"),
     ({"q_latent_dim": None, "q_latent_scale": 2.0}, "q_latent_scale = 2.0; allowed: none without q_latent_dim"),
+    ({"q_latent_dim": None, "q_latent_both": True}, "q_latent_both = True; allowed: false without q_latent_dim"),
+    ({"attention_gate": True, "attention_gate_bias": "head"}, "attention_gate_bias = 'head'; allowed: none with"),
     ({"rotary_dim": 32}, "rotary_dim = 32; allowed: none, or rope_head_dim = 64"),
     ({"head_dim": 128}, "head_dim = 128: no part of this model"),
     ({"v_head_dim": None}, "v_head_dim is missing"),

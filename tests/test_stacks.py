@@ -7,10 +7,13 @@ import pytest
 from soundness import assert_sound, built, bytes_of, component, logits
 
 import lmcalc
+from lmcalc.components.base import Bound
 from lmcalc.compute import Data, random_weights
 from lmcalc.lenses.cache import cache
 from lmcalc.lenses.flops import flops
-from lmcalc.lenses.params import params
+from lmcalc.lenses.params import buffers, params
+from lmcalc.ops import Ops
+from lmcalc.trace import Array
 
 ENCODER = {"stack": "encoder", "norm": "layernorm", "norm_placement": "post", "embedding_norm": True, "ffn": "gelu",
            "ffn_bias": True, "attention_bias": "all", "positions": "learned", "n_kv_heads": 15, "token_types": 2,
@@ -143,6 +146,83 @@ def test_counted_weights_of_both_stacks():
     assert sum(path.startswith("embedding/") for path in paths) == 1  # one table for both
 
 
+WIDE = {**T5, "n_kv_heads": 3, "positions": "rotary", "position_buckets": None, "position_max_distance": None,
+        "score_scale": None, "encoder": {"d_model": 19, "n_heads": 10, "n_kv_heads": 2, "d_ff": 31}}  # fmt: skip
+
+
+def test_an_encoder_of_another_width():
+    """It embeds by itself, and cross attention has its keys and values from its width (T5Gemma 9B-2B)."""
+    model = assert_sound(**WIDE)
+    own = 37 * 19 + 2 * (14 * 19 * 2 * (10 + 2) + 3 * 19 * 31 + 2 * 19) + 19
+    cross = 14 * (2 * 23 * 15 + 2 * 19 * 3)
+    decoder = 2 * 37 * 23 + 3 * (14 * 23 * 2 * (15 + 3) + cross + 3 * 23 * 29 + 3 * 23) + 23
+    assert sum(params(model).values()) == own + decoder
+    with pytest.raises(lmcalc.InputError, match="encoder_input_ids holds 37; allowed: token ids from 0 to 36"):
+        lmcalc.reference.of(model)([[1]], encoder_input_ids=[[37]])
+
+
+def test_an_encoder_that_differs():
+    alike = built(**WIDE | {"encoder": {"d_ff": 31}})
+    assert alike.source_embedding is None and alike.encoder.runs[0].items[0][1].ffn.d_ff == 31
+    apart = built(**WIDE | {"encoder": {"vocab_size": 41}})
+    assert apart.source_vocab == 41 and apart.embedding.vocab_size == 37
+    assert lmcalc.reference.of(apart)([[1]], encoder_input_ids=[[40]])[0].shape == (1, 1, 37)
+    rule = built(**WIDE | {"encoder": {"d_model": 24, "d_ff": "8/3*d_model"}})
+    assert rule.fields["encoder"]["d_ff"] == 64
+
+
+def test_keys_and_values_from_another_width():
+    model, random = built(**WIDE), numpy.random.default_rng(5)
+    source = random.standard_normal((2, 7, 19))
+    ops = Ops(2, 5, source=7, data=Data(random_weights, tokens(5)))
+    made = ops.rename(Array("BTD", (2, 7, 19), "activation", "activations", data=source), "BMD")
+    x = Array("BTD", (2, 5, 23), "activation", "activations", data=random.standard_normal((2, 5, 23)))
+    Bound(ops, model.runs[0].items[0][1].cross_attention, "", "it")(x, source=made)
+    for name in "kv":
+        expected = numpy.einsum("bmx,xkh->bmkh", source, random_weights(f"it/{name}", "", (19, 3, 14)))
+        numpy.testing.assert_allclose(ops.data.kept[f"it/{name}"], expected, rtol=1e-12)
+
+
+def test_windows_of_each_side():
+    both = {"n_encoder_layers": 2, "stack": "encoder_decoder", "window": 6, "encoder": {"window": 5}}
+    model = built(**both)
+    assert model.encoder.runs[0].items[0][1].attention.reach == 2
+    assert model.runs[0].items[0][1].attention.window == 6
+    with pytest.raises(lmcalc.InputError, match="encoder: window = 6; allowed: an odd number in an encoder"):
+        built(**both | {"encoder": {"window": 6}})
+
+
+def test_a_bias_on_the_logits_that_is_a_buffer():
+    plain, biased = built(), built(logits_bias=True)
+    assert params(plain) == params(biased) and (buffers(plain), buffers(biased)) == (0, 37)
+    expected = logits(plain, tokens(5)) + random_weights("head/logits_bias", "V", (37,))
+    numpy.testing.assert_allclose(logits(biased, tokens(5)), expected, atol=1e-12)
+
+
+def test_the_embedding_norm_before_positions():
+    def order(stack="", **changes):
+        given = {**fields("bart"), "norm_placement": "pre", "embedding_norm_first": True, **changes}
+        paths = [op.path for op in lmcalc.trace(built(**given), 1, 5).ops]
+        return paths.index(f"{stack}positions/add") - paths.index(f"{stack}embedding_norm/layer_norm")
+
+    assert order() > 0 and order("encoder/") > 0 and order(embedding_norm_first=False) < 0
+    assert order("encoder/", encoder={"embedding_norm_first": False}) < 0
+
+
+def test_a_relative_bias_of_each_layer():
+    """With the same table in each layer it is the one that all share."""
+    model, shared = built(**fields("t5"), own_position_bias=True), built(**fields("t5"))
+    tables = {side: random_weights(f"{side}position_bias/table", "", (8, 15, 1)) for side in ("encoder/", "")}
+
+    def alike(path, axes, sizes):
+        own = path.endswith("relative/table")
+        return tables["encoder/" * path.startswith("encoder")] if own else random_weights(path, axes, sizes)
+
+    assert params(model)["position_embedding"] == 5 * 8 * 15 and params(shared)["position_embedding"] == 2 * 8 * 15
+    one, other = (logits(each, tokens(5), weights=alike, source=tokens(7, 1)) for each in (model, shared))
+    numpy.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 def test_reports():
     encoder = lmcalc.report(built(**fields("bert")), hardware="h100", prompt=5)
     data = json.loads(json.dumps(encoder.to_dict()))
@@ -230,6 +310,13 @@ def test_refusals():
         ({"stack": "encoder_decoder"}, "n_encoder_layers is missing"),
         ({"n_encoder_layers": 2}, "n_encoder_layers = 2: no part of this model"),
         ({"stack": "encoder", "window": 4}, "window = 4; allowed: an odd number in an encoder"),
+        ({"encoder": {"d_ff": 31}}, "encoder = .*: no part of this model"),
+        (WIDE | {"encoder": {"tied": True}}, "encoder: tied = True: no part of this encoder has such a field"),
+        (
+            WIDE | {"encoder": {"kinds": {"a": {"mixer_bias": "all"}}, "layers": ["a"]}},
+            r"encoder: kinds\.a\.mixer_bias = 'all': no layer of this model",
+        ),
+        (WIDE | {"encoder": {"embedding_scale": 2.0}}, "encoder: embedding_scale = 2.0: no part of this encoder"),
     ]:
         with pytest.raises(lmcalc.InputError, match=message):
             built(**changes)

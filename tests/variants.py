@@ -41,6 +41,9 @@ MIXERS = {
     "gated_delta, negative eigenvalues": {**NO_ATTENTION, **DELTA, "n_mixer_groups": 6, "beta_scale": 2.0},
     "kimi_delta": {**NO_ATTENTION, **DELTA, "mixer": "kimi_delta", "n_mixer_groups": None, "mixer_value_dim": None,
                    "gate_rank": 5},
+    "kimi_delta, bounded decays": {
+        **NO_ATTENTION, **DELTA, "mixer": "kimi_delta", "n_mixer_groups": None, "gates_full_rank": True,
+        "decay_floor": -2.0},
     "lightning": {**NO_ATTENTION, "mixer": "lightning", "n_mixer_heads": 3, "mixer_head_dim": 11, "chunk_size": 4},
     "rg_lru": {**NO_ATTENTION, "mixer": "rg_lru", "n_mixer_heads": 3, "mixer_head_dim": 11},
     "short_conv": {**NO_ATTENTION, "mixer": "short_conv"},
@@ -64,6 +67,10 @@ ATTENTIONS = {
                                    "kv_latent_scale": 0.7},
     "latent without positions": {**LATENT, "positions": "none", "latent_norm_eps": 1e-6},
     "latent with a window": {**LATENT, "window": 6},
+    "latent with a gate a head, growing queries": {
+        **LATENT, "attention_gate": True, "attention_gate_by_head": True, "attention_temperature": 0.3,
+        "attention_temperature_floor": 4, "attention_growth": "log"},
+    "queries from both latents": {**LATENT, "q_latent_dim": 19, "q_latent_both": True, "attention_gate": True},
     "indexer": {**INDEXED, "index_rope_layout": "interleaved"},
     "indexer of an earlier layer": {**INDEXED, "layers": ["full", "2*shared"], "n_layers": 5,
                                     "kinds": {"full": {}, "shared": {"index_shared": True}}},
@@ -78,6 +85,10 @@ ATTENTIONS = {
     "values of another size": {"v_head_dim": 11, "value_scale": 0.7, "attention_sinks": True, "window": 6},
     "values from keys": {"v_from_k": True, "v_norm": True, "qk_norm": "head", "attention_bias": "qkv"},
     "gated attention": {"attention_gate": True, "attention_bias": "qkv", "v_head_dim": 11},
+    "a gate a head": {"attention_gate": True, "attention_gate_by_head": True, "attention_gate_activation": "softplus",
+                      "attention_gate_bias": "none", "attention_bias": "all"},
+    "a gate with a bias a head": {"attention_gate": True, "attention_gate_bias": "head", "attention_temperature": 0.1,
+                                  "attention_temperature_floor": 4, "attention_growth": "power"},
     "differential": {"differential": True, "n_heads": 20, "n_kv_heads": 4, "attention_bias": "all"},
     "factorized": {"q_latent_dim": 19, "n_kv_heads": 1},
     "per-layer embeddings": {**PER_LAYER, "norm_placement": "double", "layer_scale": True},
@@ -87,8 +98,25 @@ ATTENTIONS = {
                              "ffn": "geglu_tanh", "router_normalized": None, "layer_scale": True},
 }  # fmt: skip
 
+COMPRESSED = {
+    "n_kv_heads": 1, "n_heads": 6, "rotary_dim": 6, "window": 4, "q_latent_dim": 19, "out_groups": 3,
+    "out_latent_dim": 13, "layers": ["local", "sparse", "heavy", "sparse"], "n_layers": 4,
+    "kinds": {"local": {}, "sparse": {"compression": 3, "compression_overlap": True, "index_topk": 2, "index_heads": 4,
+                                      "index_head_dim": 10, "rope_base": 100.0},
+              "heavy": {"compression": 5}},
+}  # fmt: skip
+STREAMS = {"block": "hyper_connections", "hyper_streams": 3, "hyper_iterations": 3}
 BLOCKS = {
+    "compressed attention": COMPRESSED,
+    "hyper-connections": {**STREAMS, "hyper_iterations": 1, "hyper_eps": 1e-3},
+    "experts by token id": {**EXPERTS, **STREAMS, "router": "sqrtsoftplus", "router_hashed": True},
     "normed residual": {"block": "normed_residual", "residual_factors": [1.3, 0.7, 1.1, 0.9]},
+    "residuals by depth": {"residual_by_depth": True, "norm_placement": "double"},
+    "a norm behind the feed-forward": {"ffn_output_norm": True},
+    "norms with gates": {"norm_gate_rank": 5, "ffn_norm_gate": True},
+    "shared block without adapters": {
+        **MAMBA, "layers": ["mamba", "shared"], "n_layers": 4, "ffn": "none", "shared_blocks": 1, "shared_ffn": "geglu",
+        "positions": "none", "kinds": {"mamba": {}, "shared": {"block": "hybrid", "shared_block": 0}}},
     "feed-forward with factors": {"ffn_scales": [0.8, 0.6]},
     "mixture of attention heads": {**EXPERTS, "attention_experts": 7, "experts_per_token": 5, "router": "topk_softmax",
                                    "router_normalized": None, "expert_output_bias": True},
@@ -181,6 +209,9 @@ VARIANTS = {
                              "experts_per_token": 2},
     "experts with scaled inputs": {**EXPERTS, "router": "sigmoid", "router_normalized": False,
                                    "expert_input_scaled": True, "shared_d_ff": 13, "experts_per_token": 1},
+    "experts, topk_sigmoid, averaged": {
+        **EXPERTS, "router": "topk_sigmoid", "router_bias": "correction", "router_softcap": 2.0, "experts_scale": 0.5,
+        "n_shared_experts": 1},
     "experts and zero experts": {**EXPERTS, "n_zero_experts": 2, "router_bias": "correction"},
     "experts in a latent": {**EXPERTS, "expert_latent": 11, "ffn": "relu2", "shared_d_ff": 13,
                             "expert_output_bias": True},
@@ -194,6 +225,18 @@ VARIANTS = {
     **ENCODERS,
     "encoder-decoder": {"stack": "encoder_decoder", "n_encoder_layers": 2, "positions": "relative_bias",
                         "position_buckets": 8, "position_max_distance": 11, "ffn": "relu", "score_scale": 1.0},
+    "encoder-decoder, a bias in each layer": {
+        "stack": "encoder_decoder", "n_encoder_layers": 2, "positions": "relative_bias", "position_buckets": 8,
+        "position_max_distance": 11, "own_position_bias": True, "logits_bias": True},
+    "encoder of its own": {
+        "stack": "encoder_decoder", "n_encoder_layers": 2, "norm_placement": "double", "tied": True,
+        "layers": ["full", "2*local"], "kinds": {"full": {}, "local": {"window": 6}},
+        "encoder": {"d_model": 19, "n_heads": 10, "n_kv_heads": 2, "d_ff": 31, "vocab_size": 33, "layers": ["local"],
+                    "kinds": {"local": {"window": 5}}}},
+    "encoder without experts": {
+        **EXPERTS, "stack": "encoder_decoder", "n_encoder_layers": 2, "ffn": "relu", "ffn_bias": True, "d_ff": None,
+        "encoder": {"n_experts": 0, "d_ff": 31, "embedding_norm_first": False}, "positions": "learned",
+        "embedding_norm": True, "embedding_norm_first": True, "norm": "layernorm"},
 }  # fmt: skip
 
 

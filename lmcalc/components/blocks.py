@@ -109,6 +109,8 @@ def serial(fields, branches):
         norms["ffn_output_norm"] = norm(fields, fields["d_model"])
     if fields.get("experts_beside_ffn", False) and fields.get("n_experts"):
         norms.pop("ffn_norm", None)  # both have their own
+    if fields.get("norm_gate_rank") is not None or fields.get("ffn_norm_gate", False):
+        norms = load(("gated_norm", "gated"))(fields, norms)
     scale, by_depth = fields.get("residual_scale"), fields.get("residual_by_depth", False)
     if by_depth and scale is not None:
         fields.refuse("residual_scale", scale, "none with residual_by_depth = true")

@@ -73,8 +73,9 @@ def compressed(fields):
     """The attention to compressed entries that a card describes."""
     heads, groups, head_dim = fields["n_heads"], fields["out_groups"], fields["head_dim"]
     group, latent = fields.divided("n_heads", heads, "out_groups", groups), fields["q_latent_dim"]
-    if fields.get("n_kv_heads", heads) != 1:
-        fields.refuse("n_kv_heads", fields.get("n_kv_heads", heads), "1 with out_groups: all heads share one key")
+    kv_heads = fields.get("n_kv_heads", heads)
+    if isinstance(kv_heads, int) and kv_heads != 1:
+        fields.refuse("n_kv_heads", kv_heads, "1 with out_groups: all heads share one key")
     if fields.get("positions", "rotary") != "rotary":
         fields.refuse("positions", fields.get("positions"), "rotary with out_groups")
     eps, turn = fields.get("norm_eps", 1e-5), rotary(fields, head_dim).replace(last=True)

@@ -102,7 +102,8 @@ class Widen(Component):
     streams: int
 
     def forward(self, ops, p, x):
-        return ops.spread(x, "n", self.streams, behind="T")
+        with ops.fused("streams"):
+            return ops.cast(ops.spread(x, "n", self.streams, behind="T"), "activations")
 
 
 class Narrow(Component):

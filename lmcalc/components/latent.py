@@ -21,7 +21,8 @@ class LatentAttention(Component):
     q_latent: queries come from Q numbers, too, or None. bias: on the way down ("qkv"), of the output ("out"), or both
     ("all"). q_scale, kv_scale: factors on the normed latents (LongCat). rotary: None where positions do not enter (Kimi
     Linear). indexer: what chooses the keys (see indexer.py). temperature: how queries grow (see attention.py). gated:
-    the output times an activation of x gate, of each entry or of each head (Ling 3).
+    the output times an activation of x gate, of each entry or of each head (Ling 3). q_both: queries, and the gate, are
+    made from the normed latent and the latent itself, P = 2Q numbers (A.X K2).
     """
 
     d_model: int
@@ -44,16 +45,17 @@ class LatentAttention(Component):
     gated: bool = False
     gate_by_head: bool = False
     gate_activation: str = "sigmoid"
+    q_both: bool = False
 
     part, contraction_part = "attention", ("attention_proj", "attention_scores")
 
     def weights(self):
-        q = "D" if self.q_latent is None else "Q"
+        q = "D" if self.q_latent is None else "P" if self.q_both else "Q"
         found = {} if self.q_latent is None else {"q_down": "D->Q"}
         found |= {"q": f"{q}->NH", "q_rope": f"{q}->NZ", "kv_down": "D->C", "k_rope": "D->Z", "k_up": "C->NH",
                   "v_up": "C->NU", "out": "NU->D"}  # fmt: skip
         if self.gated:
-            found["gate"] = f"D->{self.gate_axes}"
+            found["gate"] = f"{'P' if self.q_both else 'D'}->{self.gate_axes}"
         if self.bias in ("qkv", "all"):
             found |= {f"{name}_bias": found[name][3:] for name in ("q_down", "kv_down", "k_rope") if name in found}
         return found | ({"out_bias": "D"} if self.bias in ("out", "all") else {})
@@ -65,7 +67,7 @@ class LatentAttention(Component):
 
     def axes(self):
         return {"D": self.d_model, "N": self.heads, "H": self.nope_dim, "Z": self.rope_dim, "U": self.v_dim,
-                "C": self.kv_latent, "Q": self.q_latent}  # fmt: skip
+                "C": self.kv_latent, "Q": self.q_latent, "P": 2 * self.q_latent if self.q_both else None}  # fmt: skip
 
     def forward(self, ops, p, x, **_):
         with ops.projections(x):
@@ -73,13 +75,17 @@ class LatentAttention(Component):
             with ops.fused("kv_down"):  # one matrix
                 latent = ops.linear("BTD,DC->BTC", x, p.kv_down, p.get("kv_down_bias"))
                 turned = ops.linear("BTD,DZ->BTZ", x, p.k_rope, p.get("k_rope_bias"))
-            gate = ops.einsum(f"BTD,D{self.gate_axes}->BT{self.gate_axes}", x, p.gate) if self.gated else None
+        source = given  # what queries are made from; the indexer reads the normed latent alone
         if self.q_norm is not None:
             with ops.fused("q_norm"):
-                given = scaled(ops, p.q_norm(given), self.q_scale)
-        with ops.projections(given), ops.fused("q_up"):  # one matrix
-            q = ops.einsum(f"BT{given.axes[-1]},{given.axes[-1]}NH->BTNH", given, p.q)
-            q_turned = ops.einsum(f"BT{given.axes[-1]},{given.axes[-1]}NZ->BTNZ", given, p.q_rope)
+                normed = scaled(ops, p.q_norm(given), self.q_scale)
+                source = ops.rename(ops.join(normed, given), "BTP") if self.q_both else normed
+                given = normed
+        with ops.projections(source), ops.fused("q_up"):  # one matrix
+            axis = source.axes[-1]
+            q = ops.einsum(f"BT{axis},{axis}NH->BTNH", source, p.q)
+            q_turned = ops.einsum(f"BT{axis},{axis}NZ->BTNZ", source, p.q_rope)
+        gate = self.gate(ops, p, source if self.q_both else x) if self.gated else None
         with ops.fused("rotary_cache"):
             latent = scaled(ops, p.kv_norm(latent), self.kv_scale)
             if self.rotary is not None:
@@ -93,6 +99,12 @@ class LatentAttention(Component):
             with ops.fused("gate"):
                 mixed = ops.multiply(mixed, ops.apply(self.gate_activation, gate))
         return ops.linear("BTNU,NUD->BTD", mixed, p.out, p.get("out_bias"))
+
+    def gate(self, ops, p, x):
+        """What the output is multiplied with, before its activation."""
+        axis, gate = x.axes[-1], self.gate_axes
+        with ops.projections(x):
+            return ops.einsum(f"BT{axis},{axis}{gate}->BT{gate}", x, p.gate)
 
     def expanded(self, ops, p, q, q_turned, latent, turned, mask):
         """Softmax attention over the keys and values of all heads."""
@@ -146,6 +158,9 @@ def latent(fields):
     kind, eps = load(NORMS[fields.get("norm", "rmsnorm")]), fields.get("latent_norm_eps", fields.get("norm_eps", 1e-5))
     if q_latent is None and fields.get("q_latent_scale") is not None:
         fields.refuse("q_latent_scale", fields.get("q_latent_scale"), "none without q_latent_dim")
+    both = fields.get("q_latent_both", False)
+    if both and q_latent is None:
+        fields.refuse("q_latent_both", both, "false without q_latent_dim")
     rotary = load(("rotary", "rotary"))(fields, rope) if how == "rotary" else None
     by_head, activation, bias = gate(fields)
     if bias is not None and bias != "none":
@@ -157,7 +172,7 @@ def latent(fields):
         None if q_latent is None else kind(q_latent, eps, "Q"), rotary, fields.get("attention_bias", "none"),
         score_scale(fields, rotary, nope + rope), fields.get("q_latent_scale"), fields.get("kv_latent_scale"),
         pattern(fields), load(("indexer", "indexer"))(fields, q_latent, rotary), temperature(fields),
-        fields.get("attention_gate", False), by_head, activation,
+        fields.get("attention_gate", False), by_head, activation, both,
     )  # fmt: skip
 
 

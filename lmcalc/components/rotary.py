@@ -62,6 +62,4 @@ def rotary(fields, head_dim):
 
         scaling = checked(fields, scaling, size)
     interleaved = fields.get("rope_layout", "half") == "interleaved"
-    return Rotary(
-        size, fields.get("rope_base", 10000.0), interleaved, scaling, fields.get("rope_backward", False)
-    )
+    return Rotary(size, fields.get("rope_base", 10000.0), interleaved, scaling, fields.get("rope_backward", False))

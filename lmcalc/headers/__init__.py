@@ -66,26 +66,30 @@ def read(path):
     )
 
 
+def names(folder):
+    """The names of what is in a folder, sorted."""
+    try:
+        return sorted(os.listdir(folder))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}: cannot be read: {getattr(error, 'strerror', error)}") from None
+
+
 def _folder(folder):
     from . import gguf, safetensors
 
-    there = sorted(os.listdir(folder))
+    there = names(folder)
     config = os.path.join(folder, "config.json") if "config.json" in there else None
     if not any(name.endswith((".safetensors", safetensors.INDEX)) for name in there):
-        found = [name for name in there if name.endswith(".gguf")]
-        first = [name for name in found if not gguf.SPLIT.search(name) or "-00001-of-" in name]
-        if len(first) == 1:
-            return gguf.read(os.path.join(folder, first[0]))
-        allowed = "one model in .safetensors files or in a .gguf file"
-        raise InputError(
-            f"{folder}: " + (f"holds {', '.join(found)}" if found else "no checkpoint in it") + f"; allowed: {allowed}"
-        )
-    names = None if safetensors.INDEX in there else [name for name in there if name.endswith(".safetensors")]
-    if names is not None and len(names) > 1:
-        if "model.safetensors" not in names:
+        name = gguf.chosen(there, folder)
+        if name is not None:
+            return gguf.read(os.path.join(folder, name))
+        raise InputError(f"{folder}: no checkpoint in it; allowed: one model in .safetensors files or in a .gguf file")
+    files = None if safetensors.INDEX in there else [name for name in there if name.endswith(".safetensors")]
+    if files is not None and len(files) > 1:
+        if "model.safetensors" not in files:
             raise InputError(
-                f"{folder}: {len(names)} files and no {safetensors.INDEX}; "
+                f"{folder}: {len(files)} files and no {safetensors.INDEX}; "
                 "allowed: one .safetensors file, or an index beside them"
             )
-        names = ["model.safetensors"]
-    return safetensors.read(folder, lambda name: File(os.path.join(folder, name)), names, config)
+        files = ["model.safetensors"]
+    return safetensors.read(folder, lambda name: File(os.path.join(folder, name)), files, config)

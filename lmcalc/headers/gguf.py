@@ -4,6 +4,7 @@ The `gguf` package maps a file, makes an object of every token of the vocabulary
 this reader keeps to the header, and holds each count against the bytes that are left.
 """
 
+import os
 import re
 import struct
 from itertools import pairwise
@@ -16,7 +17,7 @@ from .source import File
 MOST = 2**26  # bytes of header: vocabularies of 262,144 tokens have 20 million
 MOST_NAME, MOST_VALUES, MOST_TENSORS, MOST_TEXTS, KEPT = 1024, 2**16, 2**18, 2**21, 1024
 SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
-BLOCK = 1 << 18
+FIRST_BLOCK, LARGEST_BLOCK = 2**17, 2**21  # bytes that are read at once: each time twice as many
 
 # code: (name, values in a block, bytes of a block), from ggml.h and ggml-common.h; codes 4 and 5 (Q4_2, Q4_3) were
 # removed before GGUF, 31-33 and 36-38 are Q4_0 and IQ4_NL in another order, which old files have
@@ -44,15 +45,27 @@ class Skipped(Frozen):
     count: int
 
 
-def read(path):
-    """The Header of a GGUF file, or of all files of a split one, whichever of them is named."""
+def chosen(names, where):
+    """The one model among the names of files, by its first part; None if none ends in .gguf. Refused: several.
+
+    What turns pictures into tokens for a model (mmproj) is none of its own.
+    """
+    found = [name for name in names if name.endswith(".gguf") and not os.path.basename(name).startswith("mmproj")]
+    first = [name for name in found if not SPLIT.search(name) or "-00001-of-" in name]
+    if len(first) > 1 or (found and not first):
+        raise InputError(f"{where}: holds {', '.join(sorted(first or found))}; allowed: one model in .gguf files")
+    return first[0] if first else None
+
+
+def read(path, source=File):
+    """The Header of a GGUF file, or of all files of a split one, whichever of them is named. source(name) opens one."""
     parts = [path]
     split = SPLIT.search(path)
     if split is not None and int(split[2]) > 1:
         parts = [f"{path[: split.start()]}-{number:05d}-of-{split[2]}.gguf" for number in range(1, int(split[2]) + 1)]
     tensors, files, metadata = {}, {}, {}
     for number, part in enumerate(parts):
-        with File(part) as file:
+        with source(part) as file:
             found, values = header(file)
         there = values.get("split.count", 1), values.get("split.no", 0)
         if there != (len(parts), number) and (len(parts) > 1 or there[0] != 1):
@@ -148,7 +161,7 @@ class Cursor:
 
     def __init__(self, source):
         self.source, self.at, self.order = source, 0, "<"
-        self._data, self._start = b"", 0
+        self._data, self._start, self._block = b"", 0, FIRST_BLOCK
 
     def take(self, count):
         """The next so many bytes."""
@@ -156,7 +169,8 @@ class Cursor:
         if at + count > len(self._data):
             if self.at + count > min(self.source.size, MOST):
                 self._beyond(self.at + count)
-            stop = min(self.at + max(count, BLOCK), self.source.size)
+            stop = min(self.at + max(count, self._block), self.source.size)
+            self._block = min(2 * self._block, LARGEST_BLOCK)
             self._data, self._start, at = self.source.read(self.at, stop - self.at), self.at, 0
         self.at += count
         return self._data[at : at + count]

@@ -35,7 +35,7 @@ def load(source, changes=None):
     fields, family, notes = translate(data, where)
     for field, value in (changes or {}).items():
         fields[field] = check(field, value, "set")
-    return _stored(build(fields, name or family, where if name else "", family, notes, where), data, where)
+    return _finished(build(fields, name or family, where if name else "", family, notes, where), data, where)
 
 
 def built(config, folder, has_head):
@@ -47,19 +47,22 @@ def built(config, folder, has_head):
     fields, family, notes = translate(config, where)
     if family in ("t5", "mt5", "umt5") and not has_head:
         fields["tied"] = True
-    return _stored(build(fields, _name(where), where, family, notes, where), config, where)
+    return _finished(build(fields, _name(where), where, family, notes, where), config, where)
 
 
-def _stored(model, data, where):
-    """The model with its weights stored as its config's quantization_config says, if there is one."""
-    inside = data.get("text_config")
-    if not any("quantization" in str(key) for key in (*data, *(inside if isinstance(inside, dict) else ()))):
+def _finished(model, data, where):
+    """The model with the parts beside it, if there are any, and stored as its config's quantization_config says."""
+    from .nested import text_part
+
+    part = text_part(data, where)
+    model = model.replace(beside=part.beside) if part.beside else model
+    if not any("quantization" in str(key) for key in part.data):
         return model
     from ..storage import stored
     from .names import NAMES
     from .quantization import described, scheme
 
-    found, notes = scheme(data, where)
+    found, notes = scheme(part.data, where)
     if found is not None and model.family not in NAMES:
         unknown = f"quantization_config: names of tensors are not known for model_type {model.family!r}, and so "
         found, notes = None, [unknown + "which of them are packed: weights are as --weights says."]
@@ -72,17 +75,16 @@ def translate(data, where="config"):
     from ..cards import check
     from .families import ALIASES, FAMILIES, NESTED, OUTSIDE, published_defaults
     from .families import family as of
+    from .nested import text_part
 
     if not isinstance(data, dict):
         raise InputError(f"{where}: a {type(data).__name__}; allowed: an object with the key model_type")
-    notes = []
-    family = data.get("model_type")
-    if isinstance(family, str) and family in NESTED:
-        data, family, where, notes = _nested(data, family, where)
+    part = text_part(data, where)
+    data, family, where, notes = part.data, part.model_type, part.where, list(part.notes)
     family = ALIASES.get(family, family) if isinstance(family, str) else family
     known = FAMILIES | OUTSIDE
     if not isinstance(family, str) or family not in known:
-        raise _unknown_family(family, where, known)
+        raise _unknown_family(family, where, [*known, *NESTED])
     config = Config(data, _defaults()[family] if family in FAMILIES else published_defaults(family), where)
     config.skip("quantization_config", "quantization")  # see quantization.py
     if config.given("auto_map"):
@@ -95,30 +97,6 @@ def translate(data, where="config"):
     if unread:
         notes.append("config keys not read: " + ", ".join(map(str, unread)) + ".")
     return fields, family, tuple(notes)
-
-
-def _nested(data, family, where):
-    """The text part of a multimodal config; the other parts are named in the notes."""
-    from .families import BESIDE, NESTED
-
-    if family in BESIDE and "text_config" not in data:
-        text = {key: value for key, value in data.items() if key not in BESIDE[family]}
-        return text, NESTED[family], where, [f"text part only; not counted: what {', '.join(BESIDE[family])} describe."]
-    text = data.get("text_config", {})
-    if not isinstance(text, dict):
-        raise InputError(f"{where}: text_config = {text!r}; allowed: an object")
-    others = sorted(
-        key for key in data if str(key).endswith("_config") and key not in ("text_config", "quantization_config")
-    )
-    notes = [f"text part only; not counted: {', '.join(others)}."] if others else []
-    outside = {key: data[key] for key in ("tie_word_embeddings", "quantization_config") if key in data}
-    inside = text.get("model_type", NESTED[family])
-    unread = sorted(
-        set(data) - IRRELEVANT - set(others) - set(outside) - {"text_config", "mm_tokens_per_image"}, key=str
-    )
-    if unread:
-        notes.append("config keys not read: " + ", ".join(map(str, unread)) + ".")
-    return {**outside, **text}, inside, f"{where}: text_config", notes
 
 
 def _unknown_family(family, where, known):

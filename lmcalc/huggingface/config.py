@@ -82,7 +82,8 @@ class Config:
         if table is None:
             return None
         if key not in self._inside:
-            self._inside[key] = Config(table, self.defaults.get(key) or {}, f"{self.where}: {key}")
+            inside = {} if key == "rope_parameters" else self.defaults.get(key) or {}  # that default is one whole
+            self._inside[key] = Config(table, inside, f"{self.where}: {key}")
         return self._inside[key]
 
     def note(self, text):

@@ -26,3 +26,22 @@ IRRELEVANT = frozenset(
     vision_end_token_id vision_soft_tokens_per_image vision_start_token_id
     """.split()
 )
+
+# Keys beside the text part of a multimodal config that speak of its other parts, and what begins like them
+OTHER_PARTS = frozenset(
+    """
+    acoustic_tokenizer_chunk_size adapter_layer_norm_eps alignment_intermediate_size cls_token_id deepstack_layer_map
+    default_num_delay_tokens density_router_hidden_size density_router_loss_weight density_router_threshold
+    diffusion_loss_weight downsample_factor downsample_mode downsample_rate downsample_ratio drop_vision_last_layer
+    dynamic_image_size force_image_size frame_end_token_id frame_start_token_id freeze_mm_mlp_adapter has_lora_adapter
+    im_end_id im_newline_id im_start_id insert_layer_id latent_query_num low_res_image_start_token_id max_dynamic_patch
+    merge_kernel_size merger_times min_dynamic_patch newline_id num_channels num_image_tokens num_query_tokens
+    out_hidden_size patch_size pixel_shuffle_factor position_id_per_seconds ps_version qformer_layer scale_factor
+    seconds_per_chunk select_layer slice_end_id slice_start_id template temporal_patch_size timestamp_token_id
+    tune_mm_mlp_adapter unfreeze_mm_vision_tower use_backbone_lora use_im_start_end use_image_newline_parameter
+    use_image_text_joint_attention use_llm_lora use_mm_proj use_thumbnail user_token_id visual_tokenizer
+    vocabulary_map window_size
+    """.split()
+)
+OTHER_PREFIXES = ("audio_", "image_", "img_", "mm_", "multimodal_", "projection_", "projector_", "spatial_", "speech_",
+                  "video_", "vision_", "visual_")  # fmt: skip

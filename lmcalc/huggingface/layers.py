@@ -123,7 +123,13 @@ def rotary(c, found, layer_type=None, base_key=None):
     return _rotary(c, table, found, base_key, layer_type)
 
 
+# what a config calls positions of images and text together, which turn text as the other does
+OF_IMAGES = {"mrope": "default", "xdrope": "dynamic"}
+
+
 def _rotary(c, table, found, base_key, layer_type):
+    if table is not None and table.data.get("type") == "mrope":
+        table = table.without("type")
     get = (lambda kind, *keys: None) if table is None else table.get
     base_keys = BASE_KEYS if base_key is None else (base_key,) if isinstance(base_key, str) else base_key
     base = get("positive", "rope_theta") or c.get("positive", *base_keys)
@@ -132,8 +138,9 @@ def _rotary(c, table, found, base_key, layer_type):
     head_dim = found["head_dim"]
     size = c.get("size", "rotary_dim") or int(head_dim * part)
     if table is not None:
-        table.skip("mrope_section", "mrope_interleaved")  # positions of images
+        table.skip("mrope_section", "mrope_interleaved", "xdrope_section", "interleaved")  # positions of images
     kind = get("text", "rope_type", "type") or "default"
+    kind = OF_IMAGES.get(kind, kind)
     alpha = get("ratio", "alpha") if kind == "dynamic" else None
     if alpha is not None:  # Hunyuan: a larger base for any length
         if size < 3:

@@ -5,6 +5,7 @@ The reference kernels themselves run here, on SymPy's symbols: `primitives.rotat
 
 import numpy
 import sympy
+from sympy.simplify.fu import TR10i as of_sums  # products of sines and cosines as those of sums of angles
 
 from ..components.positions import sinusoids
 from ..primitives import PRIMITIVES
@@ -42,11 +43,11 @@ def rope():
     )
     inner = sympy.expand((turned(Symbolic(), q, i, angles) * turned(Symbolic(), k, j, angles)).sum())
     made.step("q at i times k at j, off the kernel", inner)
-    summed = made.step("with the sums of angles", sympy.collect(sympy.fu(inner), q.tolist()))
-    shifted = sympy.fu(inner.subs({i: i + s, j: j + s}, simultaneous=True))
+    summed = made.step("with the sums of angles", sympy.collect(of_sums(inner), q.tolist()))
+    shifted = of_sums(inner.subs({i: i + s, j: j + s}, simultaneous=True))
     moved = sympy.expand(shifted - summed)
     lag = sympy.Symbol("t", integer=True)  # i - j
-    by_lag = sympy.expand(sympy.fu(inner.subs(i, j + lag)))
+    by_lag = sympy.expand(of_sums(inner.subs(i, j + lag)))
     made.step("with i - j = t", by_lag)
     made.reached("its dependence on j alone, at i - j = t", sympy.diff(by_lag, j), sympy.S.Zero, (j,), "0")
     made.reached("change when both positions move by s", moved, sympy.S.Zero, (s,), "0: g(x, y, i - j)")
@@ -60,7 +61,7 @@ def rope():
         "v_x.v_y + v_x.PE_j + PE_i.v_y + PE_i.PE_j",
     )
     added = additive(i, j)
-    change = sympy.simplify(added.subs({i: i + s, j: j + s}, simultaneous=True) - added)
+    change = sympy.expand(of_sums(added.subs({i: i + s, j: j + s}, simultaneous=True)) - of_sums(added))
     made.step("what sinusoids change when both positions move by s (two entries)", change)
     made.step(
         "of which the product of the positions alone",

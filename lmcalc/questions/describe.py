@@ -141,6 +141,8 @@ def attention_words(attention):
         lines.append(f"q, k, v clipped at {share(attention.clip)}")
     if attention.values is not None and attention.values.of_keys:
         lines.append("values are keys")
+    if attention.sub_norm is not None:
+        lines.append(f"output normed before its projection ({norm_word(attention.sub_norm)})")
     if attention.gated:
         lines.append("output gated")
     if attention.temperature is not None:
@@ -224,6 +226,8 @@ def ffn_words(ffn):
     """A feed-forward."""
     width = f"{size(ffn.d_model)} -> {size(ffn.d_ff)} -> {size(ffn.d_model)}"
     lines = ["biases"] if any(name.endswith("bias") for name in ffn.weights()) else []
+    if getattr(ffn, "sub_norm", None) is not None:
+        lines.append(f"normed before the last matrix ({norm_word(ffn.sub_norm)})")
     if getattr(ffn, "deviations", None) is not None:
         lines.append(f"entries below mean + {share(ffn.deviations)} deviations made zero")
     return f"{ffn_word(ffn)}, {width}", lines

@@ -148,12 +148,13 @@ def _says(header, against):
 
 
 def _of_config(model, config):
+    from ..huggingface.nested import text_part
     from ..huggingface.quantization import dtype, scheme
 
-    text = config.get("text_config") if isinstance(config.get("text_config"), dict) else {}
-    packed = any("quantization" in key for key in (*config, *text))
+    config = text_part(config, "config").data
+    packed = any("quantization" in key for key in config)
     found = scheme(config)[0] if packed else None
-    count = next((each[key] for each in (text, config) for key in MTP_KEYS if type(each.get(key)) is int), 0)
+    count = next((config[key] for key in MTP_KEYS if type(config.get(key)) is int), 0)
     return Says(model, found, dtype(config), count, found is not None or not packed, model.notes)
 
 
@@ -257,12 +258,14 @@ class Held:
                         weight.name,
                         f"stored in {weight.dtype}; needed: {plain}, since the config does not say that it is packed",
                     )
-                elif (
-                    weight.values.dtype != plain
-                    and not (weight.values.dtype == "F32" and re.search(KEPT_WIDE, weight.name))
-                    and weight.name not in self.buffers
-                ):
+                elif weight.values.dtype != plain and not self._kept(weight.name, weight.values.dtype):
                     self._differs(weight.name, f"type {weight.values.dtype}; needed: {plain}")
+
+    def _kept(self, name, dtype):
+        """Whether a tensor may have another type than the others: what stays in 32 bits, and buffers of integers."""
+        if name in self.buffers and dtype not in FLOATS:
+            return True
+        return dtype == "F32" and (name in self.buffers or re.search(KEPT_WIDE, name) is not None)
 
     def _packed(self, weight, packing):
         """Hold a weight that should be packed against how."""

@@ -38,7 +38,7 @@ def sizes(c, own_head=False, headless=False, layers=None, n_heads=None):
     """
     found = {
         "n_layers": layers or c.need("layers", *LAYER_KEYS),
-        "d_model": c.need("size", "hidden_size", "n_embd", "d_model", "n_embed"),
+        "d_model": c.need("size", "hidden_size", "n_embd", "d_model", "n_embed", "dim", "emb_dim"),
         "n_heads": None if headless else n_heads or c.need("size", *HEAD_KEYS),
         "vocab_size": c.need("size", "vocab_size"),
         "max_positions": longest(c),

@@ -389,19 +389,6 @@ def mt5(c):
     }  # fmt: skip
 
 
-def bert(c):
-    for key in ("is_decoder", "add_cross_attention"):
-        c.only(key, False, "an encoder")
-    c.only("position_embedding_type", "absolute", "learned positions")
-    found = sizes(c)
-    return found | {
-        "stack": "encoder", "d_ff": c.need("size", "intermediate_size"), "ffn": plain(c), "ffn_bias": True,
-        "norm": "layernorm", "norm_placement": "post", "final_norm": False, "embedding_norm": True,
-        "positions": "learned", "attention_bias": "all", "token_types": c.need("size", "type_vocab_size"),
-        "head_transform": True, "head_bias": True,
-    }  # fmt: skip
-
-
 def seed_oss(c):
     inputs, out = c.get("bool", "attention_bias"), c.get("bool", "attention_out_bias")
     return llama_like(c) | {

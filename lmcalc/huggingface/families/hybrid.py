@@ -23,6 +23,7 @@ from .moe import qwen_sparse
 from .recurrent import KINDS, biases, inner, limit, mamba_sizes
 
 LINEAR, FULL = KINDS
+SLIDING = "sliding_attention"
 
 
 def mamba2_sizes(c, found, low=0.0):
@@ -307,6 +308,24 @@ def lfm2_moe(c):
     return with_experts(found, mixture, [layer >= dense for layer in range(found["n_layers"])], way)
 
 
+def lfm3(c):
+    found, width = _lfm2(c), c.need("size", "intermediate_size")
+    found = {key: value for key, value in found.items() if key not in ROTARY_FIELDS}
+    found |= {"d_ff": width, "attention_bias": bias(c)}
+    if c.get("bool", "use_sandwich_norm"):
+        found["norm_placement"] = "double"
+    if c.get("bool", "use_attention_gate"):
+        found |= {"attention_gate": True, "attention_gate_by_head": True, "attention_gate_bias": "none"}
+    count = found["n_layers"]
+    default = [FULL if layer % 4 == 2 else SLIDING if layer and layer % 4 == 0 else "conv" for layer in range(count)]
+    types = mixer_types(c, ("conv", FULL, SLIDING), default, "layer_types")
+    rope = {kind: rotary(c, found, kind) for kind in (FULL, SLIDING)}
+    rope[SLIDING]["window"] = c.get("size", "sliding_window")
+    mixers = ["conv" if each == "conv" else FULL for each in types]
+    found, way = with_mixers(found, mixers, {"conv": _convolutions(c)})
+    return found | combined(way, (types, {"conv": {}, **rope}))
+
+
 def _lfm2(c):
     found = heads(c)
     tied = c.get("bool", "tie_embedding", "tie_word_embeddings")
@@ -318,10 +337,15 @@ def _lfm2(c):
 
 def _with_convolutions(c, found, default):
     """Short convolutions in the layers that are no attention."""
+    types = mixer_types(c, ("conv", FULL), default, "layer_types")
+    return with_mixers(found, types, {"conv": _convolutions(c)})
+
+
+def _convolutions(c):
+    """In what layers of short convolutions differ, and what only these read."""
     has = c.get("bool", "conv_bias")
     conv = {"conv_kernel": c.need("size", "conv_L_cache"), "conv_bias": has or None, "mixer_bias": biases(has, has)}
-    types = mixer_types(c, ("conv", FULL), default, "layer_types")
-    return with_mixers(found, types, {"conv": ({"mixer": "short_conv"}, conv)})
+    return {"mixer": "short_conv"}, conv
 
 
 def kimi_linear(c):
@@ -351,6 +375,24 @@ def kimi_linear(c):
     types = mixer_types(c, KINDS, default, "layer_types")
     found, way = with_mixers(found, types, {LINEAR: ({"mixer": "kimi_delta"}, delta)})
     return with_experts(found, deepseek_experts(c), first_dense(c, count, 1), way)
+
+
+def bailing_hybrid(c):
+    found = latent(c) | {"rope_layout": "interleaved", "attention_gate": True, "attention_gate_by_head": True}
+    found["n_mtp_layers"] = c.get("count", "num_nextn_predict_layers", "num_mtp_layers") or None
+    c.skip("mtp_loss_scaling_factor")
+    count, every = found["n_layers"], c.need("size", "layer_group_size")
+    default = [LINEAR if (layer + 1) % every else FULL for layer in range(count)]
+    size = c.need("size", "linear_head_dim", "head_dim")
+    delta = {
+        "n_mixer_heads": c.get("size", "linear_num_heads") or found["n_heads"], "mixer_head_dim": size,
+        "conv_kernel": c.get("size", "linear_conv_kernel_dim", "short_conv_kernel_size"), "gates_full_rank": True,
+        "decay_floor": c.get("number", "kda_lower_bound") if c.get("bool", "kda_safe_gate") else None,
+    }  # fmt: skip
+    c.get("number", "kda_lower_bound")
+    types = mixer_types(c, KINDS, default, "layer_types")
+    found, way = with_mixers(found, types, {LINEAR: ({"mixer": "kimi_delta"}, delta)})
+    return with_experts(found, deepseek_experts(c), first_dense(c, count), way)
 
 
 def minimax(c):

@@ -84,6 +84,13 @@ def deepseek_v32(c):
     return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"]))
 
 
+def axk2(c):
+    gated = {"attention_gate": True, "q_latent_both": True, "norm_gate_rank": c.need("size", "gated_norm_rank")}
+    found = _indexed(c) | {"rope_layout": "interleaved", "index_rope_layout": "half", **gated}
+    return with_experts(found, deepseek_experts(c), first_dense(c, found["n_layers"], 1),
+                        beside={"ffn_norm_gate": True})  # fmt: skip
+
+
 def glm_moe_dsa(c):
     found, count = _indexed(c) | {"rope_layout": "interleaved"}, c.need("size", "num_hidden_layers")
     types, pattern = c.get("list", "indexer_types"), c.data.get("index_topk_pattern")

@@ -38,8 +38,8 @@ def hunyuan_v1_dense(c):
     for key, value in (("use_qk_norm", True), ("use_cla", False), ("use_rotary_pos_emb", True), ("mlp_bias", False)):
         c.only(key, value, "the class in transformers knows no other")
     c.skip("attention_head_dim", "add_classification_head", "cla_share_factor", "class_num", "dense_list", "eod_id",
-           "im_end_id", "im_newline_id", "im_start_id", "image_token_id", "mask_init_id", "norm_type", "num_media_embeds",
-           "org_vocab_size", "pad_id", "pool_type", "sep_id", "text_end_id", "text_start_id")  # fmt: skip
+           "im_end_id", "im_newline_id", "im_start_id", "mask_init_id", "norm_type", "org_vocab_size", "pad_id",
+           "pool_type", "sep_id", "text_end_id", "text_start_id")  # fmt: skip
     return llama_like(c) | {"attention_bias": bias(c), "qk_norm": "head_last"}
 
 
@@ -96,9 +96,11 @@ def granite_layers(c, found):
     bases = c.get("list", "layer_rope_theta") or [found["rope_base"]] * count
     if len(bases) != count or not all(each == 0 or is_kind(each, "positive") for each in bases):
         c.refuse("layer_rope_theta", bases, f"a number of at least 0 for each of the {count} layers")
-    rope = {key: found.pop(key, None) for key in ROTARY_FIELDS}
-    turned = {f"base_{each:g}": {**rope, "rope_base": float(each)} if each else {"positions": "none"} for each in bases}
-    return (types, {"full": {}, "sliding": {"window": window}}), ([f"base_{each:g}" for each in bases], turned)
+    names, rope = [f"base_{float(each)}" for each in bases], {key: found.pop(key, None) for key in ROTARY_FIELDS}
+    turned = {
+        name: {**rope, "rope_base": float(each)} if each else {"positions": "none"} for name, each in zip(names, bases)
+    }
+    return (types, {"full": {}, "sliding": {"window": window}}), (names, turned)
 
 
 def hyperclovax(c):

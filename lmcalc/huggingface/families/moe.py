@@ -1,6 +1,5 @@
 """Mixtures of experts on softmax attention: one short function for each `model_type`."""
 
-from ...cards import is_kind
 from ..layers import ROTARY_FIELDS, layer_types, rotary
 from .common import (
     bias,
@@ -16,6 +15,8 @@ from .common import (
     with_experts,
 )
 from .dense import cohere as _cohere
+from .llama import granite_layers
+from .seq2seq import mixtures
 
 
 def every_layer(found, mixture):
@@ -97,17 +98,10 @@ def granitemoeshared(c):
 
 def granitemoe_swa(c):
     found = granite(c) | {"attention_sinks": True}
-    count, window = found["n_layers"], c.get("size", "sliding_window")
-    types = layer_types(c, count, lambda layer: layer % 4)
-    bases = c.get("list", "layer_rope_theta") or [found["rope_base"]] * count
-    if len(bases) != count or not all(each == 0 or is_kind(each, "positive") for each in bases):
-        c.refuse("layer_rope_theta", bases, f"a number of at least 0 for each of the {count} layers")
-    rope = {key: found.pop(key, None) for key in ROTARY_FIELDS}
-    turned = {f"base_{each:g}": {**rope, "rope_base": float(each)} if each else {"positions": "none"} for each in bases}
+    ways = granite_layers(c, found)
     mixture = experts(c, "intermediate_size", router="topk_softmax",
                       shared_d_ff=c.get("count", "shared_intermediate_size") or None)  # fmt: skip
-    return with_experts(found, mixture, [True] * count, (types, {"full": {}, "sliding": {"window": window}}),
-                        ([f"base_{each:g}" for each in bases], turned))  # fmt: skip
+    return with_experts(found, mixture, [True] * found["n_layers"], *ways)
 
 
 def granite(c):
@@ -206,18 +200,11 @@ def switch_transformers(c):
         number = c.get("count", f"num_sparse_{stack}_layers")
         step = layers // number if number else layers
         sparse[stack] = [step == 1 or (step and layer % step == 1) for layer in range(layers)]
-    shorter = min(count.values())
-    if sparse["encoder"][:shorter] != sparse["decoder"][:shorter]:
-        c.refuse(
-            "num_sparse_decoder_layers",
-            c.data.get("num_sparse_decoder_layers"),
-            "experts in the same layers as of the encoder",
-        )
     mixture = experts(
         c, "d_ff", router="softmax", expert_capacity=c.need("size", "expert_capacity"), experts_per_token=1,
         router_bias=flag(c, "router_bias", "linear", None),
     )  # fmt: skip
-    return with_experts(found, mixture, max(sparse.values(), key=len))
+    return mixtures(found, mixture, sparse)
 
 
 def aria_text(c):

@@ -62,6 +62,7 @@ def blenderbot(c):
 
 
 def blenderbot_small(c):
+    """With scale_embedding the class scales in its encoder only; the norm behind undoes it, but for its epsilon."""
     found = _bart(c, **POST, embedding_norm=True, embedding_norm_first=True, **LEARNED, logits_bias=True)
     return _beside(found, embedding_norm_first=False)
 
@@ -107,6 +108,15 @@ def nllb_moe(c):
 
 def umt5(c):
     return t5(c) | {"own_position_bias": True}
+
+
+def longt5(c):
+    """Its files have no head of their own, whatever tie_word_embeddings says: that only means the factor before it."""
+    kind, radius = c.need("text", "encoder_attention_type"), c.need("count", "local_radius")
+    if kind != "local":
+        c.refuse("encoder_attention_type", kind, "'local' (no part of ours attends to sums over blocks, too)")
+    c.skip("global_block_size")
+    return t5(c) | {"tied": True, "encoder": {"window": 2 * radius + 1}}
 
 
 def t5gemma(c):

@@ -2,6 +2,7 @@
 
 import math
 
+from ...cards import is_kind
 from ..layers import ROTARY_FIELDS, layer_types, rotary
 from .common import bias, deepseek_experts, experts, first_dense, flag, gated, heads, llama_like, with_experts
 from .dense import exaone
@@ -71,6 +72,57 @@ def hy_v3(c):
 def sarvam_moe(c):
     biased = c.get("bool", "attention_bias", "use_qkv_bias")
     return glm4_moe(c) | {"attention_bias": "qkv" if biased else "none"}
+
+
+def laguna(c):
+    found = heads(c) | {
+        "norm": "rmsnorm", "ffn": gated(c), "attention_bias": bias(c), "qk_norm": "head",
+        "d_ff": c.need("size", "intermediate_size"),
+        "attention_gate": True, "attention_gate_activation": "softplus", "attention_gate_bias": "none",
+    }  # fmt: skip
+    count, gating = found["n_layers"], c.data.get("gating", True)
+    if gating not in (True, "per-head", "per-element"):
+        c.refuse("gating", gating, "true, per-head or per-element")
+    found["attention_gate_by_head"] = gating != "per-element" or None
+    c.skip("gating")
+    c.only("moe_apply_router_weight_on_input", False, ONLY)
+    each = c.get("list", "num_attention_heads_per_layer") or [found["n_heads"]] * count
+    for number in each:
+        if not is_kind(number, "size") or number % found["n_kv_heads"] or len(each) != count:
+            allowed = f"a multiple of {found['n_kv_heads']} key/value heads for each of the {count} layers"
+            c.refuse("num_attention_heads_per_layer", each, allowed)
+    types = layer_types(c, count, lambda layer: False)
+    rope = {kind: rotary(c, found, f"{kind}_attention") for kind in ("full", "sliding")}
+    rope["sliding"]["window"] = c.get("size", "sliding_window")
+    mixture = experts(
+        c, router="sigmoid", router_bias="correction_parameter", router_normalized=True,
+        router_scale=c.get("positive", "moe_routed_scaling_factor"),
+        router_softcap=c.get("number", "moe_router_logit_softcapping") or None,
+        shared_d_ff=c.need("size", "shared_expert_intermediate_size"),
+    )  # fmt: skip
+    heads_of = {f"heads_{number}": {"n_heads": number} for number in each}
+    return with_experts(found, mixture, first_dense(c, count, 1), (types, rope),
+                        ([f"heads_{number}" for number in each], heads_of))  # fmt: skip
+
+
+def beam(c):
+    found = heads(c) | {
+        "norm": "rmsnorm", "ffn": gated(c), "attention_bias": bias(c), "qk_norm": "head", "norm_placement": "double",
+        "residual_by_depth": True, "attention_gate": True, "attention_gate_bias": "head",
+        "d_ff": c.need("size", "intermediate_size"), "logit_softcap": c.get("positive", "final_logit_softcapping"),
+    }  # fmt: skip
+    count, window = found["n_layers"], c.get("size", "sliding_window")
+    types = layer_types(c, count, lambda layer: (layer + 1) % 6 and layer != count - 1)
+    table = c.inside("rope_parameters") or c.default("rope_parameters")
+    still = {"positions": "none", "attention_temperature": 0.1, "attention_temperature_floor": 2048,
+             "attention_growth": "power"}  # fmt: skip
+    kinds = {}
+    for kind in dict.fromkeys(types):
+        turns = table.get("table", f"{kind}_attention") is not None
+        kinds[kind] = rotary(c, found, f"{kind}_attention") if turns else dict(still)
+    if "sliding" in kinds:
+        kinds["sliding"]["window"] = window
+    return with_experts(found, deepseek_experts(c), first_dense(c, count, min(3, count)), (types, kinds))
 
 
 def flint(c):

@@ -7,31 +7,41 @@ three tensors, which are parts of one.
 
 Behind a colon stands how a matrix lies, where it is not (outputs, inputs), each side in the order of our axes and
 merged: > outputs, < inputs, @ what stacks matrices, parentheses around what is merged, 1 an axis of size one, ^ the
-first of the outputs and _ the others. Before it
-how parts share it, where not one after the other: "groups" for each key/value head, "quarters" for each quarter, "turns" entry by entry. "rows" is a
-norm with a row for each head, "last" has its last axis apart, "apart" each of its axes.
+first of the outputs and _ the others. Before it how parts share it, where not one after the other: "groups" for each
+key/value head, "quarters" for each of four parts, "turns" entry by entry. "rows" is a norm with a row for each head,
+"last" has its last axis apart, "apart" each of its axes.
 """
 
 from ...errors import InputError
 from .dense import DENSE, FALCON_40B, LLAMA, T5_PLAIN
+from .encoders import ENCODERS, albert, at_run_time
 from .gemma import GEMMA
 from .gpt import GPT
 from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID
 from .latent import LATENT, WITHOUT_Q_LATENT
 from .llama import LLAMAS
 from .moe import MOE
+from .multimodal import MULTIMODAL
 from .outside import OUTSIDE
+from .qwen import LARA_AT_RUN_TIME, QWENS
 from .recurrent import RECURRENT
 from .seq2seq import APART, SEQ2SEQ
 from .sigmoid_moe import SARVAM, SIGMOID_MOE
 from .sparse import SPARSE, deepseek_v4
 from .zamba import ZAMBA, zamba
 
-NAMES = DENSE | GPT | LLAMAS | MOE | SIGMOID_MOE | GEMMA | LATENT | RECURRENT | HYBRID | ZAMBA | SEQ2SEQ | SPARSE | OUTSIDE
+NAMES = (
+    DENSE | GPT | LLAMAS | QWENS | MOE | SIGMOID_MOE | GEMMA | LATENT | RECURRENT
+    | HYBRID | ZAMBA | SEQ2SEQ | SPARSE | OUTSIDE | MULTIMODAL | ENCODERS
+)
 CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outputs)
 
 # Prefixes that some published files leave out, and endings that old files have, with what they are now
-PREFIXES = ("transformer.", "model.", "bert.", "gpt_neox.", "backbone.", "rwkv.")
+PREFIXES = (
+    "transformer.", "model.", "bert.", "gpt_neox.", "backbone.", "rwkv.", "roberta.", "distilbert.", "electra.",
+    "albert.", "mpnet.", "ernie.", "data2vec_text.", "roberta_prelayernorm.", "rembert.", "roformer.", "nomic_bert.",
+    "gte.", "esm.", "esmc.", "tapas.",
+)  # fmt: skip
 ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 # Tensors of no forward pass of ours: masks, tables and buffers that are computed, and heads of other tasks
@@ -43,11 +53,15 @@ LEFT_OVER = (
     r"((gpt_neox|gpt_neox_japanese)\.)?layers\.\d+\.attention\.(bias|masked_bias)",
     r"(transformer\.)?h\.\d+\.attn\.causal_mask",
     r"(model\.)?embed_positions\.weights",
-    r"(bert\.)?pooler\.dense\.(weight|bias)",
-    r"cls\.seq_relationship\.(weight|bias)",
+    r"(\w+\.)?pooler(\.dense)?\.(weight|bias)",
+    r"(cls\.seq_relationship|sop_classifier\.classifier)\.(weight|bias)",
+    r"discriminator_predictions\.(dense|dense_prediction)\.(weight|bias)",
+    r"(roformer\.)?encoder\.embed_positions\.weight",
+    r"(esm\.)?contact_head\.regression\.(weight|bias)",
+    r".*\.rotary_embeddings\.inv_freq",
     r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
     r"(model\.)?(encoder|decoder)\.(version|embed_positions\.(weights?|_float_tensor))",
-    r"(model\.)?shared\.weight",
+    r"model\.shared\.weight",
 )
 # Names that transformers holds at run time, and those in files: the first rule that gives a name of the table holds
 ALIASES = (
@@ -65,6 +79,8 @@ ALIASES = (
     (r"\.self_attn\.sinks$", ".self_attn.softmax_offset"),
     (r"\.mlp\.gate\.e_score_correction_bias$", ".mlp.e_score_correction_bias"),
     (r"\.mlp\.gate\.e_score_correction_bias$", ".moe.router.expert_bias"),
+    (r"\.mlp\.gate\.e_score_correction_bias$", ".mlp.experts.e_score_correction_bias"),
+    (r"\.mlp\.shared_experts\.", ".mlp.shared_expert."),
     (r"\.mlp\.e_score_correction_bias$", ".mlp.expert_bias"),
     (r"\.mlp\.gate\.", ".mlp.router.gate."),
     (r"\.mlp\.shared_experts\.", ".mlp.shared_mlp."),
@@ -76,6 +92,9 @@ ALIASES = (
     (r"^model\.", "backbone."),
     (r"^lm_head\.", "embed_out."),
 )
+# Tables of families whose files have names of their own, as transformers calls them at run time: (how a name ends that
+# only such a file has, the table)
+RUN_TIME = {"exaone": ("model.norm.weight", LLAMA), "lara_mini": ("in_proj_qkv.weight", LARA_AT_RUN_TIME)}
 # Copies of tied tensors that some files repeat: they have to be equal to what they repeat
 COPIES = {
     "lm_head.weight": "embedding/table",
@@ -90,6 +109,14 @@ COPIES = {
     "lm_head.out_proj.weight": "embedding/table",
     "cls.predictions.decoder.weight": "embedding/table",
     "cls.predictions.decoder.bias": "head/bias",
+    "lm_head.decoder.weight": "embedding/table",
+    "lm_head.decoder.bias": "head/bias",
+    "predictions.decoder.weight": "embedding/table",
+    "predictions.decoder.bias": "head/bias",
+    "generator_lm_head.weight": "embedding/table",
+    "vocab_projector.weight": "embedding/table",
+    "pred_layer.proj.weight": "embedding/table",
+    "decoder.weight": "embedding/table",
 }
 # Buffers whose value our components have as a constant
 CONSTANTS = {r"model\.layers\.\d+\.mlp\.act_fn\.beta": 0.5, r"model\.layers\.\d+\.mlp\.act_fn\.eps": -1e-6}
@@ -100,8 +127,11 @@ def table(model, file=()):
     if model.family not in NAMES:
         raise InputError(f"names of tensors are not known for model_type {model.family!r}")
     fields, found = model.fields, NAMES[model.family]
-    if model.family == "exaone" and "model.norm.weight" in file:  # as transformers calls them at run time
-        return LLAMA
+    ending, own = RUN_TIME.get(model.family, (None, None))
+    if own is not None and any(name.endswith(ending) for name in file):
+        found = own
+    if model.family == "albert":
+        return albert(model)
     if model.family in ZAMBA:
         return zamba(model)
     if model.family == "deepseek_v4":
@@ -110,7 +140,7 @@ def table(model, file=()):
         return found | FALCON_40B
     if model.family in SEQ2SEQ and model.source_embedding is not None:
         found = found | APART
-    if model.family in ("t5", "mt5", "umt5") and not fields["ffn"].endswith(("glu", "glu_tanh")):
+    if model.family in ("t5", "mt5", "umt5", "longt5") and not fields["ffn"].endswith(("glu", "glu_tanh")):
         return found | T5_PLAIN
     if model.family in LATENT and fields.get("q_latent_dim") is None:
         found = found | WITHOUT_Q_LATENT
@@ -120,7 +150,7 @@ def table(model, file=()):
         found = found | SARVAM
     if model.family == "olmo_hybrid":
         found = found | _convolution(file)
-    return found | _fused(found, file)
+    return found | at_run_time(model.family, file) | _fused(found, file)
 
 
 def _convolution(file):

@@ -103,6 +103,17 @@ HYBRID = {
     "lfm2_moe": LFM2
     | experts(M, "feed_forward", inside=W)
     | {L + "ffn/router/correction": "=" + M + "feed_forward.expert_bias"},
+    "lfm3": LFM2
+    | {
+        L + "attention/q_norm": S + "q_norm",
+        L + "attention/k_norm": S + "k_norm",
+        L + "attention/out": S + "o_proj",
+        L + "attention/gate": S + "g_proj",
+        L + "attention_output_norm": M + "post_operator_norm",
+        L + "mixer_output_norm": M + "post_operator_norm",
+        L + "ffn_output_norm": M + "post_ffn_norm",
+    },
+    "bailing_hybrid": MLA | experts(M),
     "kimi_linear": MLA
     | WITHOUT_Q_LATENT
     | experts(M, "block_sparse_moe", inside=W)

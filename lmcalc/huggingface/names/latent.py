@@ -33,6 +33,15 @@ LATENT = {
     "glm4_moe_lite": DEEPSEEK,
     "sarvam_mla": DEEPSEEK,
     "axk1": DEEPSEEK | {L + "ffn_output_norm": M + "post_mlp_layernorm"},
+    "axk2": DEEPSEEK
+    | {
+        L + "attention/q|q_rope|gate": A + "q_gate_proj:groups",
+        **{
+            L + ours + row: M + theirs + module
+            for ours, theirs in (("attention_norm", "input_layernorm"), ("ffn_norm", "post_attention_layernorm"))
+            for row, module in (("/norm", ".norm"), ("/down", ".mlp.fc1"), ("/up", ".mlp.fc2"))
+        },
+    },
     "mistral4": DEEPSEEK,
     "youtu": MLA,
     "longcat_flash": LLAMA

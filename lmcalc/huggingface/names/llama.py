@@ -24,7 +24,6 @@ LLAMAS = {
         L + "ffn/down": E + "mlp.c_proj",
     },
     "granite_swa": LLAMA | {L + "attention/sink": "=" + A + "sinks"},
-    "hyperclovax": LLAMA
-    | {L + "attention_output_norm": M + "post_norm1", L + "ffn_output_norm": M + "post_norm2"},
+    "hyperclovax": LLAMA | {L + "attention_output_norm": M + "post_norm1", L + "ffn_output_norm": M + "post_norm2"},
     "apertus1p5_text": DENSE["apertus"],
 }

@@ -54,6 +54,10 @@ UMT5 = T5 | {
     f"{ours}{L}attention/relative/table": f"{theirs}.block.{{}}.layer.0.SelfAttention.relative_attention_bias"
     for ours, theirs in (("encoder/", "encoder"), ("", "decoder"))
 }
+LOCAL, GLOBAL = (f"encoder.block.{{}}.layer.0.{kind}SelfAttention" for kind in ("Local", ""))
+LONGT5 = {row: module.replace(GLOBAL, LOCAL) for row, module in T5.items()} | {
+    "encoder/position_bias/table": "encoder.block.0.layer.0.LocalSelfAttention.relative_attention_bias"
+}
 GEMMA_BRANCHES = (("attention", "self_attn"), ("cross_attention", "cross_attn"), ("ffn", "feedforward"))
 
 
@@ -86,5 +90,6 @@ SEQ2SEQ = {
     "nllb-moe": NLLB_MOE,
     "fsmt": BART | {"embedding/table": "model.decoder.embed_tokens", "head": "model.decoder.output_projection"},
     "umt5": UMT5,
+    "longt5": LONGT5,
     "t5gemma": t5gemma(),
 }

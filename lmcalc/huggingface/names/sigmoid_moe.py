@@ -1,6 +1,6 @@
 """Mixtures of experts on softmax attention whose routers score by sigmoids."""
 
-from .dense import LLAMA, L, M
+from .dense import DOUBLE, LLAMA, L, M
 from .moe import DEEPSEEK, experts
 
 SIGMOID_MOE = {
@@ -19,6 +19,15 @@ SIGMOID_MOE = {
     | experts(M, shared="shared_mlp", gate="router.gate")
     | {L + "ffn/router/correction": "=" + M + "mlp.expert_bias"},
     "sarvam_moe": DEEPSEEK,  # see SARVAM
+    "laguna": LLAMA
+    | experts(M, shared="shared_expert")
+    | {
+        L + "attention/gate": M + "self_attn.g_proj",
+        L + "ffn/router/correction": "=" + M + "mlp.experts.e_score_correction_bias",
+    },
+    "beam": DEEPSEEK
+    | DOUBLE
+    | {L + "attention/gate": M + "self_attn.gate_proj", L + "attention/gate_bias": "=" + M + "self_attn.gate_bias"},
     "flint": LLAMA
     | experts(M, shared="shared_expert")
     | {L + "attention/sink": "=" + M + "self_attn.softmax_offset"},

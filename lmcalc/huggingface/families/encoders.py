@@ -1,0 +1,251 @@
+"""Encoders with a masked-language-model head, and decoders of their make: one short function for each `model_type`.
+
+All tokens count as of the first type, task or language, as in the classes where nothing else is given.
+"""
+
+import math
+
+from ...cards import is_kind
+from ..layers import combined, layer_types, rotary
+from .common import ACTIVATIONS, PLAIN, bias, flag, gated, head_dim, plain, sizes
+from .dense import llama
+
+BEFORE = {"norm_placement": "pre", "final_norm": True}  # where norms lie before the branches
+
+
+def bert(c):
+    return _alone(c) | {"token_types": c.need("size", "type_vocab_size")}
+
+
+def roberta(c):
+    return behind_padding(c, bert(c))
+
+
+def behind_padding(c, found, row=None):
+    """The same with positions that begin behind the row of the padding token, and a head that always has GeLU."""
+    given = c.get("count", "pad_token_id") if c.given("pad_token_id") else 1  # where the class has one, it is 1
+    rows, first = found["max_positions"], (given if row is None else row) + 1
+    if rows <= first:
+        c.refuse("max_position_embeddings", rows, f"more than {first}, the rows before the first position")
+    return found | {"max_positions": rows - first, "position_offset": first, "head_activation": "gelu"}
+
+
+def xlm_roberta_xl(c):
+    return roberta(c) | BEFORE | {"embedding_norm": False}
+
+
+def roberta_prelayernorm(c):
+    return roberta(c) | BEFORE
+
+
+def megatron_bert(c):
+    return bert(c) | BEFORE | {"embedding_norm": False}
+
+
+def ernie(c):
+    rows, tasks = c.need("size", "task_type_vocab_size"), c.get("bool", "use_task_id")
+    return bert(c) | {"more_token_types": [rows] if tasks else None}
+
+
+def bert_generation(c):
+    """A BERT without token types and without a transform before its head; most of them are decoders."""
+    return _alone(c, is_decoder=c.get("bool", "is_decoder")) | {"head_transform": None}
+
+
+def big_bird(c):
+    full = c.need(("original_full", "block_sparse"), "attention_type") == "original_full"
+    if not full:
+        c.refuse("attention_type", "block_sparse", "original_full, which the class takes for short sequences anyway")
+    c.skip("block_size", "num_random_blocks")
+    found = bert(c)
+    return found | {
+        "attention_bias": flag(c, "use_bias", "all", "out"),
+        "embedding_scale": math.sqrt(found["d_model"]) if c.get("bool", "rescale_embeddings") else None,
+    }
+
+
+def electra(c):
+    c.skip("summary_last_dropout")
+    return bert(c) | narrow(c) | {"head_activation": "gelu"}
+
+
+def albert(c):
+    c.only("inner_group_num", 1, "a group is one block")
+    c.skip("classifier_dropout_prob", "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks")
+    return bert(c) | narrow(c, always=True) | {"layer_groups": c.need("layers", "num_hidden_groups")}
+
+
+def rembert(c):
+    c.skip("classifier_dropout_prob")
+    own = c.need("size", "output_embedding_size")
+    return bert(c) | narrow(c, "input_embedding_size", always=True) | {"head_transform_dim": own}
+
+
+def roformer(c):
+    c.only("rotary_value", False, "only queries and keys turn")
+    found = bert(c)
+    return found | narrow(c) | {"positions": "rotary", "rope_layout": "interleaved", "rope_base": 10000.0}
+
+
+def narrow(c, key="embedding_size", always=False):
+    """An embedding of a width of its own, projected behind positions, token types and norm. always: even from equal
+    widths."""
+    width = c.get("size", key) or c.need("size", "hidden_size")
+    if width == c.need("size", "hidden_size") and not always:
+        return {}
+    return {"embedding_dim": width, "embedding_projection": "sum", "embedding_projection_bias": True}
+
+
+def distilbert(c):
+    c.skip("sinusoidal_pos_embds")  # what the table starts from: it lies in the file either way
+    c.skip("qa_dropout", "seq_classif_dropout", "tie_weights_", "output_past")
+    return _alone(c, width="hidden_dim") | {"norm_eps": 1e-12}
+
+
+def mpnet(c):
+    c.only("relative_attention_num_buckets", 32, "the class always computes 32")
+    return behind_padding(c, _alone(c), 1) | {
+        "positions": "relative_bias", "position_table": True, "position_buckets": 32, "position_max_distance": 128,
+    }  # fmt: skip
+
+
+def xlm(c):
+    c.only("is_encoder", True, "the class knows no other")
+    c.only("asm", False, "a linear head")
+    c.skip("sinusoidal_embeddings")  # its table lies in the file either way
+    c.skip("n_words", "bos_index", "eos_index", "pad_index", "unk_index", "mask_index", "lang_id", "lang2id", "id2lang")
+    c.skip("embed_init_std", "init_std", "start_n_top", "end_n_top", "max_vocab", "min_count", "summary_last_dropout")
+    languages, added = c.need("size", "n_langs"), c.get("bool", "use_lang_emb")
+    found = _alone(c, is_decoder=c.get("bool", "causal"), width=None, ffn=flag(c, "gelu_activation", "gelu", "relu"))
+    return found | {
+        "d_ff": 4 * found["d_model"], "head_transform": None,
+        "token_types": languages if languages > 1 and added else None,
+    }  # fmt: skip
+
+
+def flaubert(c):
+    return xlm(c) | {"norm_placement": flag(c, "pre_norm", "pre", "post"), "final_norm": False}
+
+
+def tapas(c):
+    """BERT with seven tables of token types; what it reads off the answers of tables is no part of it here."""
+    c.skip(*(
+        key for key in (*c.data, *c.defaults)
+        if key.startswith(("aggregation_", "answer_", "average_", "cell_", "huber_", "max_num_", "no_aggregation_",
+                           "num_aggregation_", "positive_label_", "use_answer_", "use_gumbel_", "use_normalized_"))
+    ))  # fmt: skip
+    c.skip("allow_empty_column_selection", "disable_per_token_loss", "init_cell_selection_weights_to_zero",
+           "reset_position_index_per_cell", "select_one_column", "softmax_temperature")  # fmt: skip
+    rows = c.get("list", "type_vocab_sizes") or [3, 256, 256, 2, 256, 256, 10]  # the class's own
+    if not all(is_kind(each, "size") for each in rows):
+        c.refuse("type_vocab_sizes", rows, "integers of at least 1")
+    return _alone(c) | {"token_types": rows[0], "more_token_types": rows[1:] or None}
+
+
+def _alone(c, is_decoder=False, width="intermediate_size", ffn=None):
+    """What a BERT has, but for token types: learned positions, norms behind each sum, a head with a transform."""
+    if not is_decoder:
+        c.only("is_decoder", False, "an encoder")
+    c.only("add_cross_attention", False, "no attention to another encoder")
+    c.only("position_embedding_type", "absolute", "learned positions")
+    found = sizes(c)
+    return found | {
+        "stack": "decoder" if is_decoder else "encoder", "d_ff": c.need("size", width) if width else None,
+        "ffn": ffn or plain(c), "ffn_bias": True, "norm": "layernorm", "norm_placement": "post", "final_norm": False,
+        "embedding_norm": True, "positions": "learned", "attention_bias": "all", "head_transform": True,
+        "head_bias": True,
+    }  # fmt: skip
+
+
+# Rotary positions -------------------------------------------------------------------------------------------------
+
+
+def modernbert(c):
+    return _modern(c, lambda local: 2 * (local // 2) + 1) | {"stack": "encoder"}
+
+
+def modernbert_decoder(c):
+    c.skip("sliding_window")  # the class overwrites it
+    return _modern(c, lambda local: local // 2)  # half of it is the window of the class
+
+
+def _modern(c, window):
+    """GeGLU, norms without biases, windows in two of three layers, no norm before the first attention."""
+    c.skip("classifier_pooling", "classifier_dropout", "deterministic_flash_attn", "embedding_dropout", "mlp_dropout",
+           "sparse_prediction", "sparse_pred_ignore_index", "initializer_cutoff_factor", "reference_compile",
+           "layer_norm_eps", "repad_logits_with_grad", "position_embedding_type")  # fmt: skip
+    local, every = c.need("size", "local_attention"), c.get("size", "global_attn_every_n_layers") or 3
+    found = sizes(c.without("layer_norm_eps"))
+    found["head_dim"] = head_dim(c, found)
+    if local < 2:
+        c.refuse("local_attention", local, "at least 2: a window of half of it")
+    types = layer_types(c, found["n_layers"], lambda layer: layer % every)
+    kinds = {
+        "full": rotary(c, found, "full_attention", base_key="global_rope_theta"),
+        "sliding": {"window": window(local), **rotary(c, found, "sliding_attention", base_key="local_rope_theta")},
+    }
+    first = ["first"] + ["later"] * (found["n_layers"] - 1)
+    return found | {
+        "d_ff": c.need("size", "intermediate_size"), "ffn": gated(c), "ffn_bias": c.get("bool", "mlp_bias"),
+        "norm": flag(c, "norm_bias", "layernorm", "layernorm_no_bias"), "embedding_norm": True,
+        "attention_bias": bias(c), "head_bias": c.get("bool", "decoder_bias"), "head_transform": True,
+        "head_transform_bias": c.get("bool", "classifier_bias"),
+        "head_activation": ACTIVATIONS[c.need(PLAIN, "classifier_activation")][0],
+        **combined((types, kinds), (first, {"first": {"attention_norm": False}, "later": {}})),
+    }  # fmt: skip
+
+
+def eurobert(c):
+    c.skip("classifier_pooling", "clf_pooling")
+    found = llama(c)
+    return found | {"stack": "encoder", "head_bias": found["ffn_bias"]}
+
+
+def nomic_bert(c):
+    found = _turned(c)
+    return found | {
+        "ffn": gated(c), "ffn_bias": None, "attention_bias": "none", "head_activation": plain(c),
+        "tied": found["tied"] is not False,
+    }
+
+
+def jina_embeddings_v3(c):
+    return _turned(c) | {"ffn": plain(c), "head_activation": "gelu"}
+
+
+def gte(c):
+    return _turned(c) | {"ffn": gated(c), "ffn_bias": None, "ffn_down_bias": True, "head_activation": "gelu"}
+
+
+def _turned(c):
+    """BERT with rotary positions instead of learned ones."""
+    found = _alone(c, ffn="gelu")
+    found["head_dim"] = c.get("size", "head_dim") or head_dim(c, found)
+    return found | {"token_types": c.get("count", "type_vocab_size") or None, **rotary(c, found)}
+
+
+def esm(c):
+    """The tokens of a protein. Where its config asks for token dropout, embeddings are scaled as of sequences without
+    a masked token: by 1 - 0.15 * 0.8, the share that is not masked in training."""
+    c.only("is_folding_model", False, "the language model alone")
+    c.only("hidden_act", "gelu", "the class knows no other")
+    c.skip("esmfold_config", "vocab_list", "mask_token_id")
+    how = c.need(("absolute", "rotary"), "position_embedding_type")
+    found = behind_padding(c, _alone(c.without("position_embedding_type"), ffn="gelu")) | BEFORE
+    base = c.get("positive", "rope_theta")
+    if how == "rotary":
+        found |= {"positions": "rotary", "rope_base": base, "position_offset": None}
+    return found | {
+        "embedding_norm": c.get("bool", "emb_layer_norm_before") or False,
+        "embedding_scale": 1 - 0.15 * 0.8 if c.get("bool", "token_dropout") else None,
+    }
+
+
+def esmc(c):
+    found = llama(c)
+    c.only("num_key_value_heads", found["n_heads"], "as many as query heads")
+    return found | {
+        "stack": "encoder", "norm": "layernorm", "norm_eps": 1e-5, "final_norm_kind": "layernorm_no_bias",
+        "qk_norm": "full", "qk_norm_kind": "layernorm_no_bias", "head_transform": True, "head_activation": "gelu",
+        "head_bias": True, "residual_scale": math.sqrt(36 / found["n_layers"]),
+    }  # fmt: skip

@@ -1,0 +1,45 @@
+"""Text parts of multimodal models that differ from the text models they come from: one function for each `model_type`.
+
+Positions of images have several sections in a head, which turn tokens of text alike.
+"""
+
+from .common import experts, first_dense, llama_like, with_experts
+from .dense import ernie4_5, qwen3
+from .moe import qwen_sparse
+
+
+def glm4v(c):
+    return _glm(c) | {"attention_bias": "qkv"}
+
+
+def glm_ocr(c):
+    return _glm(c)
+
+
+def _glm(c):
+    return llama_like(c) | {"norm_placement": "double", "rope_layout": "interleaved"}
+
+
+def paddleocr_vl(c):
+    return ernie4_5(c) | {"rope_layout": None}
+
+
+def qwen3_vl_moe(c):
+    c.only("norm_topk_prob", True, "the class in transformers knows no other")
+    found = qwen3(c)
+    mixture = experts(c, router="softmax", router_normalized=True)
+    return with_experts(found, mixture, qwen_sparse(c, found["n_layers"]))
+
+
+def deepseek_ocr2(c):
+    """DeepSeek V2's experts on multi-head attention."""
+    for key, value in (("topk_method", "greedy"), ("n_group", 1), ("topk_group", 1), ("scoring_func", "softmax")):
+        c.only(key, value, "no published model has another")
+    c.skip("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "use_mla", "ep_size")
+    c.skip("norm_topk_prob", "moe_layer_freq", "n_group", "topk_group", "topk_method")  # the class does not read them
+    found = llama_like(c)
+    mixture = experts(
+        c, router="softmax", router_scale=c.get("positive", "routed_scaling_factor"),
+        n_shared_experts=c.get("count", "n_shared_experts") or None,
+    )  # fmt: skip
+    return with_experts(found, mixture, first_dense(c, found["n_layers"], 1))
