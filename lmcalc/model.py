@@ -298,7 +298,7 @@ def stacked(reader, count, make):
 
 
 def stretches(items, longest=16):
-    """[(how often, items)] that a list is made of, in order; of patterns that begin at a place the one that goes far.
+    """[(how often, items)] that a list is made of: of patterns that repeat three times or more, the one that goes far.
 
     >>> stretches(list("abbcdcdcd"))
     [(1, ['a', 'b', 'b']), (3, ['c', 'd'])]
@@ -310,7 +310,7 @@ def stretches(items, longest=16):
             times, end = 1, at + period
             while items[end : end + period] == items[at : at + period]:
                 times, end = times + 1, end + period
-            if times > 1 and end - at > best[0] * best[1] and len(set(items[at : at + period])) > 1:
+            if times > 2 and end - at > best[0] * best[1] and len(set(items[at : at + period])) > 1:
                 best = times, period
         times, period = best
         if times == 1 and found and found[-1][0] == 1:

@@ -768,7 +768,7 @@ MODELS = {
         {
             **{k: v for k, v in SMALL.items() if k != "rope_parameters"},
             **EXPERTS,
-            **WIDE_HEAD,
+            "num_experts": 4,
             **SLIDING_FULL,
             "num_hidden_layers": 3,
             "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
@@ -781,7 +781,7 @@ MODELS = {
         {
             **{k: v for k, v in SMALL.items() if k != "intermediate_size"},
             **{k: v for k, v in EXPERTS.items() if k != "intermediate_size"},
-            **WIDE_HEAD,
+            "head_dim": 4,
             **DELTA,
             "num_hidden_layers": 3,
             "layer_types": ["linear_attention", "sliding_attention", "full_attention"],
@@ -1165,7 +1165,14 @@ MODELS = {
     "switch_transformers": ("switch_transformers", {**SWITCH}),
     "switch_transformers-apart": (
         "switch_transformers",
-        {**SWITCH, "num_layers": 1, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 0, "num_experts": 2},
+        {
+            **SWITCH,
+            "num_layers": 1,
+            "num_decoder_layers": 1,
+            "num_sparse_encoder_layers": 1,
+            "num_sparse_decoder_layers": 0,
+            "num_experts": 2,
+        },
     ),
     "switch_transformers-capacity": ("switch_transformers", {**SWITCH, "expert_capacity": 3}),
     # Encoder-decoders
@@ -1794,7 +1801,7 @@ WORKLOADS = {
 SEEDS = {
     "afmoe": 1,
     "axk1": 1,
-    "axk2": 1,
+    "axk2": 8,
     "beam": 2,
     "deepseek_v4": 5,
     "dots1": 1,
@@ -1803,7 +1810,9 @@ SEEDS = {
     "glm_moe_dsa": 3,
     "hunyuan_v1_moe": 3,
     "kimi_linear": 4,
+    "lara_mini": 8,
     "lfm2_moe": 2,
+    "mellum": 1,
     "mixtral": 4,
     "qwen3_5-moe": 2,
     "switch_transformers-capacity": 1,

@@ -23,6 +23,8 @@ class TextPart(transformers.PreTrainedModel):
         self.post_init()
 
     def forward(self, input_ids=None, cache=None, use_cache=None, **keywords):
+        if use_cache and cache is None:
+            cache = transformers.DynamicCache(config=self.config)
         out = self.model(input_ids=input_ids, cache=cache, use_cache=use_cache, **keywords)
         logits = self.lm_head(out.last_hidden_state) / getattr(self.config, "logits_scaling", 1.0)
         return CausalLMOutputWithPast(logits=logits, cache=out.cache)

@@ -78,7 +78,10 @@ PARAMETERS = json.loads((Path(__file__).parent / "recorded" / "default_parameter
 NEEDED = {
     "dots1": {"n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 2},
     "glm4_moe": {"head_dim": 128},
+    "glm4v_moe_text": {"head_dim": 128},
     "deepseek_v2": {"num_experts_per_tok": 2},
+    "deepseek_ocr2_text": {"num_experts_per_tok": 2, "mlp_layer_types": ["dense"] + ["sparse"] * 31},
+    "qwen3_omni_moe_text": {"head_dim": 128},
     "lfm2_moe": {"layer_types": ["full_attention"] * 32},
     "bigbird_pegasus": {"attention_type": "original_full"},
     "big_bird": {"attention_type": "original_full"},

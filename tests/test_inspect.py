@@ -410,6 +410,78 @@ FORMATS = {
             ".input_scale": ("F32", (1,)),
         },
     ),
+    "hqq": (
+        {"quant_method": "hqq", "quant_config": {"nbits": 4, "group_size": 64, "axis": 1}, "skip_modules": ["lm_head"]},
+        lambda o, i: {
+            ".W_q": ("U8", (o * i // 128, 64)),
+            ".scale": ("BF16", (o * i // 64, 1)),
+            ".zero": ("BF16", (o * i // 64, 1)),
+        },
+    ),
+    "hqq, 3 bits": (
+        {"quant_method": "hqq", "quant_config": {"nbits": 3, "group_size": 64}, "skip_modules": ["lm_head"]},
+        lambda o, i: {
+            ".W_q": ("I32", (-(-o * i // 640), 64)),
+            ".scale": ("BF16", (o * i // 64, 1)),
+            ".zero": ("BF16", (o * i // 64, 1)),
+        },
+    ),
+    "aqlm": (
+        {"quant_method": "aqlm", "in_group_size": 8, "num_codebooks": 2, "nbits_per_codebook": 8},
+        lambda o, i: {
+            ".codes": ("I8", (o, i // 8, 2)),
+            ".codebooks": ("BF16", (2, 256, 1, 8)),
+            ".scales": ("BF16", (o, 1, 1, 1)),
+        },
+    ),
+    "quanto": (
+        {"quant_method": "quanto", "weights": "int8"},
+        lambda o, i: {
+            ".weight._data": ("I8", (o, i)),
+            ".weight._scale": ("BF16", (o, 1)),
+            ".input_scale": ("BF16", ()),
+            ".output_scale": ("BF16", ()),
+        },
+    ),
+    "quanto, 4 bits": (
+        {"quant_method": "quanto", "weights": "int4"},
+        lambda o, i: {
+            ".weight._data": ("U8", (o * i // 256, 128)),
+            ".weight._scale": ("BF16", (o * i // 128, 1)),
+            ".weight._shift": ("BF16", (o * i // 128, 1)),
+            ".input_scale": ("BF16", ()),
+            ".output_scale": ("BF16", ()),
+        },
+    ),
+    "eetq": (
+        {"quant_method": "eetq", "weights": "int8"},
+        lambda o, i: {".weight": ("I8", (i, o)), ".weight_scales": ("F16", (o,))},
+    ),
+    "higgs": (
+        {"quant_method": "higgs", "bits": 4, "group_size": 64},
+        lambda o, i: {
+            ".weight": ("I16", (o // 4, i)),
+            ".scales": ("BF16", (o, i // 64)),
+            ".tables": ("BF16", (16,)),
+            ".tables2": ("BF16", (16, 16, 2)),
+        },
+    ),
+    "bitnet": (
+        {"quant_method": "bitnet"},
+        lambda o, i: {".weight": ("U8", (o // 4, i)), ".weight_scale": ("BF16", (1,))},
+    ),
+    "metal": (
+        {"quant_method": "metal", "bits": 4, "group_size": 64},
+        lambda o, i: {
+            ".weight": ("U32", (o, i // 8)),
+            ".scales": ("F32", (o, i // 64)),
+            ".qbiases": ("F32", (o, i // 64)),
+        },
+    ),
+    "fp8 blocks with short scales": (
+        {"quant_method": "fp8", "weight_block_size": [128, 128], "scale_fmt": "ue8m0", "expert_dtype": "fp8"},
+        lambda o, i: {".weight": ("F8_E4M3", (o, i)), ".scale": ("F8_E8M0", (-(-o // 128), -(-i // 128)))},
+    ),
     "bitsandbytes, 8 bits": (
         {"quant_method": "bitsandbytes", "load_in_8bit": True},
         lambda o, i: {".weight": ("I8", (o, i)), ".SCB": ("F32", (o,))},
@@ -445,6 +517,7 @@ def test_formats(name, tmp_path):
         key
         for key in stored
         if key.startswith("model.layers.1.mlp.up_proj.") and key.endswith(("scale", "scales", "inv", "SCB", "absmax"))
+        and not key.endswith(("input_scale", "output_scale"))
     )
     del stored[side]
     assert any(
@@ -529,6 +602,33 @@ def test_gpt_oss(tmp_path):
     assert found["differences"] == [] and found["params"]["total"] == 20_914_757_184
     assert {row["name"]: row["bits_per_weight"] for row in found["by_dtype"]} == {"4 bits (mxfp4)": 4.25, "BF16": 16}
     assert found["bytes"]["total"] == lmcalc.report(tmp_path).to_dict()["weights"]["bytes"]
+
+
+def test_experts_in_four_bits(tmp_path):
+    """As DeepSeek V4 stores them: two values a byte, a scale for 32 of a row; the rest in eight bits."""
+    settings = {"quant_method": "fp8", "weight_block_size": [128, 128], "scale_fmt": "ue8m0", "expert_dtype": "fp4"}
+    config = {"model_type": "mixtral", "hidden_size": 256, "num_hidden_layers": 1, "num_attention_heads": 4,
+              "num_key_value_heads": 2, "intermediate_size": 384, "vocab_size": 320, "num_local_experts": 3,
+              "torch_dtype": "bfloat16", "quantization_config": settings}  # fmt: skip
+
+    def eight(o, i):
+        return {".weight": ("F8_E4M3", (o, i)), ".weight_scale_inv": ("F8_E8M0", (-(-o // 128), -(-i // 128)))}
+
+    def four(o, i):
+        return {".weight": ("I8", (o, i // 2)), ".scale": ("F8_E8M0", (o, i // 32))}
+
+    stored = {key: row for key, row in llama(eight, 1, 256, 128, 384, 320).items() if ".mlp." not in key}
+    at = "model.layers.0.block_sparse_moe."
+    stored[at + "gate.weight"] = "BF16", (3, 256)
+    for number in range(3):
+        for name, outputs, inputs in (("w1", 384, 256), ("w2", 256, 384), ("w3", 384, 256)):
+            stored |= {f"{at}experts.{number}.{name}{end}": row for end, row in four(outputs, inputs).items()}
+    found = inspect(folder(tmp_path, stored, config))
+    assert found["differences"] == [] and found["params"]["total"] == lmcalc.report(tmp_path).to_dict()["params"]["total"]
+    assert found["bytes"]["total"] == lmcalc.report(tmp_path).to_dict()["weights"]["bytes"]
+    assert {row["name"]: row["bits_per_weight"] for row in found["by_dtype"]}["4 bits (fp4)"] == 4.25
+    stored[at + "experts.1.w2.weight"] = "F8_E4M3", (256, 384)
+    assert "needed: fp4, 4 bits" in differences(folder(tmp_path, stored, config))[at + "experts.1.w2.weight"]
 
 
 def test_scales_of_nothing(tmp_path):

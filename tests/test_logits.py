@@ -144,7 +144,11 @@ RENAMED = {
     "opt": (r"^model\.", ""),
     "gpt_neox": (r"^gpt_neox\.", ""),
     "bert": (r"^bert\.", ""),
-}
+    **{name: (rf"^{name.replace('-', '_')}\.", "") for name in (
+        "roberta", "distilbert", "electra", "mpnet", "ernie", "data2vec-text", "roberta-prelayernorm", "rembert",
+        "roformer", "nomic_bert", "gte", "esm", "esmc", "tapas")},
+    "albert": (r"^albert\.", ""),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RENAMED)
@@ -171,6 +175,10 @@ LEFT_OVERS = {
     "llama": ["model.layers.0.self_attn.rotary_emb.inv_freq"],
     "bert": ["bert.embeddings.position_ids", "bert.pooler.dense.weight", "cls.seq_relationship.bias"],
     "t5": ["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"],
+    "albert": ["albert.pooler.weight", "sop_classifier.classifier.bias", "albert.embeddings.position_ids"],
+    "electra": ["discriminator_predictions.dense.weight", "discriminator_predictions.dense_prediction.bias"],
+    "big_bird": ["bert.pooler.weight"],
+    "esm": ["esm.encoder.layer.1.attention.self.rotary_embeddings.inv_freq", "esm.contact_head.regression.weight"],
 }
 
 
@@ -185,6 +193,13 @@ COPIES = {
     "llama-tied": ("lm_head.weight", "model.embed_tokens.weight"),
     "t5": ("decoder.embed_tokens.weight", "shared.weight"),
     "bert": ("cls.predictions.decoder.bias", "cls.predictions.bias"),
+    "roberta": ("lm_head.decoder.bias", "lm_head.bias"),
+    "esm": ("lm_head.decoder.weight", "esm.embeddings.word_embeddings.weight"),
+    "albert": ("predictions.decoder.weight", "albert.embeddings.word_embeddings.weight"),
+    "electra": ("generator_lm_head.weight", "electra.embeddings.word_embeddings.weight"),
+    "distilbert": ("vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight"),
+    "modernbert": ("decoder.weight", "model.embeddings.tok_embeddings.weight"),
+    "xlm": ("pred_layer.proj.weight", "transformer.embeddings.weight"),
 }
 
 

@@ -141,7 +141,7 @@ NEEDED = {
     "gopher-280b": "hidden_size intermediate_size num_hidden_layers num_attention_heads",
     "lamda-137b": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
     "palm-8b": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
-    "transformer-base": "d_model d_ff num_heads num_layers num_decoder_layers vocab_size",
+    "transformer-base": "d_model d_ff num_heads num_layers num_decoder_layers",
 }
 
 
@@ -183,6 +183,8 @@ def test_what_the_notes_say():
     assert "not public" in lmcalc.load(CONFIGS["gpt3-xl"]).notes[0]
     assert "vocabulary 32,000" in lmcalc.load(CONFIGS["gopher-280b"]).notes[0]
     assert "vocabulary" not in lmcalc.load(changed("gopher-280b", vocab_size=32_000)).notes[0]
+    assert "about 37,000" in lmcalc.load(changed("transformer-base", vocab_size=...)).notes[0]
+    assert lmcalc.load(CONFIGS["transformer-base"]).notes == ()
     assert "DCLM" in lmcalc.load(CONFIGS["dclm-7b"]).notes[0]
     assert lmcalc.load(changed("dclm-7b", qk_norm=True, model_norm="rms_norm")).notes == ()
     note = lmcalc.load(changed("internlm2-7b", colour="red")).notes

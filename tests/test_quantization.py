@@ -12,6 +12,8 @@ from lmcalc.packing import LAYOUTS, Packing
 LLAMA2 = {"model_type": "llama"}  # the class's defaults are Llama-2-7B
 LINEAR = 32 * (4 * 4096**2 + 3 * 4096 * 11008)
 REST = 2 * (2 * 32000 * 4096 + 65 * 4096)
+ROWS, COLUMNS = 32 * (5 * 4096 + 2 * 11008), 32 * (6 * 4096 + 11008)  # of all matrices
+SCALARS = 4 * 7 * 32  # two of two bytes for each matrix
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}
 GROUP = {"num_bits": 4, "group_size": 128, "strategy": "group", "symmetric": True, "type": "int"}
 
@@ -57,7 +59,40 @@ BYTES = {
         {"quant_method": "bitsandbytes", "load_in_4bit": True},
         LINEAR // 2 + LINEAR // 16 + 64 * 7 * 32,
     ),
-}
+    "hqq": ({"quant_method": "hqq", "quant_config": {"nbits": 4, "group_size": 64, "axis": 1}, "skip_modules": ["lm_head"]},
+            LINEAR * 9 // 16),
+    "hqq, as its own library writes it": (
+        {"quant_method": "hqq", "skip_modules": ["lm_head"], "quant_config": {
+            "weight_quant_params": {"nbits": 8, "channel_wise": True, "group_size": None, "optimize": True,
+                                    "round_zero": False, "axis": 0, "view_as_float": False},
+            "scale_quant_params": None, "zero_quant_params": None, "offload_meta": False}},
+        LINEAR + 4 * COLUMNS),
+    "hqq, 3 bits": (  # ten rows of groups in each row of integers
+        {"quant_method": "hqq", "nbits": 3, "group_size": 64},
+        32 * 256 * (4 * 26_215 + 3 * 70_452) + LINEAR // 16),
+    "hqq, 2 bits in columns": (
+        {"quant_method": "hqq", "nbits": 2, "group_size": 16, "axis": 0}, LINEAR // 4 + LINEAR // 4),
+    "quanto": ({"quant_method": "quanto", "weights": "int8"}, LINEAR + 2 * ROWS + SCALARS),
+    "quanto, float8": ({"quant_method": "quanto", "weights": "float8"}, LINEAR + 2 * ROWS + SCALARS),
+    "quanto, 4 bits": ({"quant_method": "quanto", "weights": "int4"}, LINEAR * 17 // 32 + SCALARS),
+    "aqlm": ({"quant_method": "aqlm", "in_group_size": 8, "out_group_size": 1, "num_codebooks": 1,
+              "nbits_per_codebook": 16}, LINEAR // 4 + 7 * 32 * 2**20 + 2 * ROWS),
+    "aqlm, two books": ({"quant_method": "aqlm", "num_codebooks": 2, "nbits_per_codebook": 8},
+                        LINEAR // 4 + 7 * 32 * 2**13 + 2 * ROWS),
+    "eetq": ({"quant_method": "eetq", "weights": "int8"}, LINEAR + 2 * ROWS),
+    "higgs": ({"quant_method": "higgs", "bits": 4, "p": 2, "group_size": 256, "hadamard_size": 512},
+              LINEAR // 2 + LINEAR // 128 + 7 * 32 * 1056),
+    "bitnet": ({"quant_method": "bitnet", "linear_class": "bitlinear"}, LINEAR // 4 + SCALARS // 2),
+    "bitnet, as trained": ({"quant_method": "bitnet", "linear_class": "autobitlinear"}, 2 * LINEAR),
+    "metal": ({"quant_method": "metal", "bits": 4, "group_size": 64}, LINEAR * 5 // 8),
+    "torchao, 8 bits": ({"quant_method": "torchao", "quant_type": {"default": {
+        "_type": "Int8WeightOnlyConfig", "_version": 2, "_data": {"group_size": None}}}}, LINEAR + 2 * ROWS),
+    "torchao, 4 bits": ({"quant_method": "torchao", "quant_type": {"default": {
+        "_type": "Int4WeightOnlyConfig", "_version": 2, "_data": {"group_size": 128}}}}, LINEAR * 17 // 32),
+    "torchao, as it was": ({"quant_method": "torchao", "quant_type": "int4_weight_only",
+                            "quant_type_kwargs": {"group_size": 64}}, LINEAR * 9 // 16),
+    "torchao, float8": ({"quant_method": "torchao", "quant_type": "float8_weight_only"}, LINEAR + 4 * ROWS),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BYTES)
@@ -237,16 +272,93 @@ def test_notes():
     assert "config keys not read: quantization_config.colour." in odd["notes"]
     assert any("awq, 4 bits, a scale for 128 values; what is not packed BF16" in note for note in odd["notes"])
     assert not any("not read" in note for note in costs(LLAMA2, AWQ)["notes"])
-    other = costs(LLAMA2, {"quant_method": "hqq", "nbits": 4})
-    assert other["weights"]["bytes"] == 2 * 6_738_415_616
-    assert any("quant_method 'hqq' is not read" in note for note in other["notes"])
+    for settings in ({"quant_method": "vptq"}, {"quant_method": "spqr"}, {"quant_method": "quark"}):
+        other = costs(LLAMA2, settings)
+        assert other["weights"]["bytes"] == 2 * 6_738_415_616
+        assert any(f"quant_method {settings['quant_method']!r} is not read" in note for note in other["notes"])
     assert any(
         "this form of compressed-tensors is not read" in note
         for note in costs(LLAMA2, compressed({"num_bits": 2, "type": "float"}))["notes"]
     )
 
 
+ESTIMATES = {
+    "hqq": ({"quant_method": "hqq", "nbits": 4}, "HQQ repeat its settings"),
+    "torchao": ({"quant_method": "torchao", "quant_type": "int8_weight_only"}, "types of scales"),
+    "quanto": ({"quant_method": "quanto", "weights": "int4"}, "quanto chooses groups itself"),
+}
+NOT_READ = {
+    "hqq": {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4}, "zero_quant_params": {"nbits": 8}}},
+    "torchao": {"quant_method": "torchao", "quant_type": {"default": {"_type": "UIntXWeightOnlyConfig"}}},
+    "torchao of nothing": {"quant_method": "torchao", "quant_type": {"default": 3}},
+    "bitnet": {"quant_method": "bitnet", "linear_class": "trilinear"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+def test_estimates_are_called_so(name):
+    settings, said = ESTIMATES[name]
+    assert any("are an estimate" in note and said in note for note in costs(LLAMA2, settings)["notes"])
+    exact = costs(LLAMA2, {"quant_method": "quanto", "weights": "int8"})["notes"]
+    assert not any("are an estimate" in note for note in exact)
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+def test_forms_that_are_not_read(name):
+    found = costs(LLAMA2, NOT_READ[name])
+    assert found["weights"]["bytes"] == 2 * 6_738_415_616
+    assert any(f"this form of {name.split()[0]} is not read" in note for note in found["notes"])
+
+
+def test_layers_that_hqq_packs_on_their_own():
+    """A table for some kinds of layers leaves the others as they are."""
+    settings = {"quant_method": "hqq", "skip_modules": [], "quant_config": {
+        "self_attn.q_proj": {"weight_quant_params": {"nbits": 8, "group_size": 64}},
+        "mlp.down_proj": {"nbits": 4, "group_size": 64},
+    }}  # fmt: skip
+    query, down = 32 * 4096**2, 32 * 4096 * 11008
+    packed = query + query // 16 + down * 9 // 16
+    assert costs(LLAMA2, settings)["weights"]["bytes"] == packed + 2 * (LINEAR - query - down) + REST
+
+
+def test_heads_and_tables():
+    """HQQ packs the head unless it is left out, torchao head and table where it is told to."""
+    head = 32000 * 4096
+    found = costs(LLAMA2, {"quant_method": "hqq", "nbits": 4, "skip_modules": ["model.layers.0"]})["weights"]["bytes"]
+    assert found == (LINEAR * 31 // 32 + head) * 9 // 16 + LINEAR // 16 + REST - 2 * head
+    settings = {"quant_method": "torchao", "quant_type": "int8_weight_only", "include_input_output_embeddings": True}
+    assert costs(LLAMA2, settings)["weights"]["bytes"] == LINEAR + 2 * ROWS + 2 * (head + 2 * 32000) + 2 * 65 * 4096
+
+
+def test_experts_in_four_bits():
+    """DeepSeek V4: experts in fp4 with a scale for 32, the rest in fp8 with a byte of scale for a block."""
+    config = {"model_type": "mixtral"}
+    found = lmcalc.report(config).to_dict()["params"]["by_part"]
+    settings = {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128], "scale_fmt": "ue8m0"}
+    experts, attention = found["moe_experts"], found["attention"]
+    rest = 2 * (sum(found.values()) - experts - attention)
+    for more, inside in (({"expert_dtype": "fp4"}, {}), ({}, {"expert_dtype": "fp4"})):
+        data = costs(config | more, settings | inside)
+        assert data["weights"]["bytes"] == experts * 17 // 32 + attention + attention // 2**14 + rest
+        assert not any("not read" in note for note in data["notes"])
+    wide = costs(config | {"expert_dtype": "fp8"}, settings)["weights"]["bytes"]
+    assert wide == experts + experts // 2**14 + attention + attention // 2**14 + rest
+    older = costs(config, settings)["weights"]["bytes"]  # DeepSeek V3.1 says ue8m0, and stores four bytes
+    assert older == experts + experts // 2**12 + attention + attention // 2**12 + rest
+
+
 BAD = [
+    ({"quant_method": "hqq", "nbits": 5}, "nbits = 5"),
+    ({"quant_method": "hqq", "nbits": 4, "axis": 2}, "axis = 2"),
+    ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": "many"}}}, "group_size"),
+    ({"quant_method": "hqq", "quant_config": [4]}, "quant_config"),
+    ({"quant_method": "quanto", "weights": "int3"}, "weights = 'int3'; allowed: one of float8"),
+    ({"quant_method": "aqlm", "nbits_per_codebook": 2**40}, "nbits_per_codebook"),
+    ({"quant_method": "aqlm", "in_group_size": 0}, "in_group_size = 0"),
+    ({"quant_method": "higgs", "bits": 8}, "bits = 8"),
+    ({"quant_method": "bitnet", "use_rms_norm": True}, "use_rms_norm = True"),
+    ({"quant_method": "torchao", "quant_type": "int4_weight_only", "quant_type_kwargs": {"group_size": -3}}, "group_size"),
+    ({"quant_method": "fp8", "expert_dtype": "fp2", "weight_block_size": [128, 128]}, "expert_dtype = 'fp2'"),
     (3, "an object"),
     ({"quant_method": 3}, "quant_method = 3; allowed: text"),
     (AWQ | {"bits": 3}, "bits = 3"),
@@ -276,8 +388,8 @@ def test_bad_configs(settings, said):
 
 def test_every_layout_has_whole_bytes():
     for layout in LAYOUTS:
-        packing = Packing(layout, 8 if "8" in layout else 4, 32)
-        assert packing.size(64, 96) > 64 * 96 // 2 - 1 and layout in str(packing)
+        packing = Packing(layout, 8 if "8" in layout else 4, 32, books=layout == "aqlm")
+        assert packing.size(64, 96) > 64 * 96 // 64 and layout in str(packing)
 
 
 FACTS = {

@@ -52,3 +52,10 @@ def test_the_two_set_up_commands():
 @pytest.mark.parametrize("line", re.findall(r"^\$ lmcalc (.*)$", README, re.M))
 def test_every_command_shown_runs(line):
     assert run(*line.split())
+
+
+def test_the_card_and_the_machine_of_ones_own(tmp_path):
+    model, machine = (tmp_path / f"{name}.toml" for name in ("my-model", "my-machine"))
+    for path, block in zip((model, machine), blocks("toml")):
+        path.write_text(block, encoding="utf-8")
+    assert "fits my-machine" in run("report", str(model), "-H", str(machine), "--activations", "fp8")

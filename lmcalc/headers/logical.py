@@ -23,9 +23,18 @@ ENDINGS = {
     ".weight.quant_state.bitsandbytes__nf4": (".weight", False),
     ".weight.quant_state.bitsandbytes__fp4": (".weight", False),
     ".SCB": (".weight", False), ".weight_format": (".weight", False),
+    ".W_q": (".weight", True), ".zero": (".weight", False),
+    ".codes": (".weight", True), ".codebooks": (".weight", False),
+    ".weight._data": (".weight", True), ".weight._scale": (".weight", False), ".weight._shift": (".weight", False),
+    ".weight_scales": (".weight", False), ".qbiases": (".weight", False),
+    ".tables": (".weight", False), ".tables2": (".weight", False),
+    **{f".{name}": (".weight", False) for name in (  # what HQQ repeats beside each matrix
+        "nbits", "group_size", "shape", "axis", "packing", "unpack_view_dtype", "view_as_float", "compute_dtype",
+        "quant_scale", "quant_zero", "optimize", "round_zero", "offload_meta", "encoded_state_dict",
+        "stores_quant_config", "channel_wise")},
     "_scale_inv": ("", False), "_scales": ("", False), "_scale": ("", False),
 }  # fmt: skip
-NARROW = ("U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F4", "I32", "U32")
+NARROW = ("U8", "I8", "I16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F4", "I32", "U32")
 
 
 class Weight(Frozen):
@@ -108,6 +117,25 @@ def _weight(name, tensor, sides, bits):
         if tensor.dtype == "U8" and sides.get(".weight_scale") is not None and sides[".weight_scale"].dtype == "U8":
             layout = "mxfp4-pack-quantized"
         shape = shape[0], shape[1] * BITS[tensor.dtype] // size
+    elif ending == ".W_q" and ".scale" in sides and len(shape) == 2:
+        layout, size, shape, elements = _hqq(tensor, sides[".scale"], bits and bits(name))
+        return Weight(name, shape, elements, layout, size, tensor, sides)
+    elif ending == ".codes" and ".codebooks" in sides and len(shape) == 3:
+        return _aqlm(name, tensor, sides)
+    elif ending == ".weight._data":
+        return _quanto(name, tensor, sides)
+    elif ".weight_scales" in sides and len(shape) == 2:
+        layout, size, shape = "eetq", 8, shape[::-1]
+    elif ".tables" in sides and len(shape) == 2:
+        size = max(_product(sides[".tables"].shape).bit_length() - 1, 1)
+        layout, shape = "higgs", (shape[0] * 16 // size, shape[1])
+    elif ".qbiases" in sides and ".scales" in sides and len(shape) == 2:
+        size = (bits and bits(name)) or 4
+        layout, shape = "metal", (shape[0], shape[1] * 32 // size)
+    elif tensor.dtype == "U8" and ".weight_scale" in sides and _product(sides[".weight_scale"].shape) == 1:
+        layout, size, shape = "bitnet", 2, (4 * shape[0], *shape[1:]) if shape else shape
+    elif _rows_of_four(tensor, sides):
+        layout, size, shape = "fp4", 4, (*shape[:-1], shape[-1] * 2)
     elif ending == "_blocks" and len(shape) >= 3:  # (experts, outputs, groups, bytes): 2 values a byte
         layout, size = "mxfp4", 4
         shape = *shape[:-3], shape[-2] * shape[-1] * 2, shape[-3]
@@ -124,10 +152,62 @@ def _weight(name, tensor, sides, bits):
         layout, size = _eight(tensor, sides), 8
     elements = tensor.size * 8 // size if size else tensor.elements
     if shape is not None:
-        elements = 1
-        for each in shape:
-            elements *= each
+        elements = _product(shape)
     return Weight(name, shape, elements, layout, size or BITS[tensor.dtype], tensor, sides)
+
+
+def _product(shape):
+    product = 1
+    for size in shape:
+        product *= size
+    return product
+
+
+def _hqq(tensor, scale, known):
+    """(layout, bits, None, elements): groups are rows or columns, as their scales say; no header has the shape."""
+    rows, columns = tensor.shape
+    along = len(scale.shape) == 2 and scale.shape[1] == 1
+    groups = _product(scale.shape)
+    if along:
+        elements = groups * columns
+        size = known or max((8 // max(-(-groups // max(rows, 1)), 1)) if tensor.dtype == "U8" else 3, 1)
+    else:
+        size = known or 4
+        elements = rows * columns * 8 // size if tensor.dtype == "U8" else rows * columns * 10
+    return "hqq" if along else "hqq-columns", size, None, elements
+
+
+def _aqlm(name, tensor, sides):
+    """Codes of groups of values; the codebooks' shape says how large these are, and how many bits a code has."""
+    books = sides[".codebooks"].shape
+    rows, columns, size = (*books[2:4], books[1].bit_length() - 1) if len(books) == 4 else (1, 1, 8)
+    shape = tensor.shape[0] * rows, tensor.shape[1] * columns
+    return Weight(name, shape, _product(shape), "aqlm", size, tensor, sides)
+
+
+def _quanto(name, tensor, sides):
+    """Eight bits as they are; fewer are packed by groups, whose scales say how many values there are."""
+    shift = sides.get(".weight._shift")
+    if shift is None or len(tensor.shape) != 2:
+        layout = "quanto-float8" if tensor.dtype.startswith("F8") else "quanto"
+        return Weight(name, tensor.shape, tensor.elements, layout, 8, tensor, sides)
+    elements = _product(shift.shape) * tensor.shape[1]
+    size = 4 if 2 * tensor.elements >= elements else 2
+    return Weight(name, None, elements, "quanto-packed", size, tensor, sides)
+
+
+def _rows_of_four(tensor, sides):
+    """Whether bytes hold two values each, and a scale is for 32 of a row (DeepSeek V4's experts)."""
+    found = [sides[each].shape for each in (".weight_scale_inv", ".scale", "_scale_inv") if each in sides]
+    shape = tensor.shape
+    return (
+        tensor.dtype in ("I8", "F4")
+        and bool(found)
+        and len(shape) >= 2
+        and len(found[0]) == len(shape)
+        and found[0][:-1] == shape[:-1]
+        and found[0][-1] == -(-shape[-1] * 2 // 32)
+    )
 
 
 def _gptq_or_awq(tensor, sides, known):

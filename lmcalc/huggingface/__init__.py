@@ -86,7 +86,7 @@ def translate(data, where="config"):
     if not isinstance(family, str) or family not in known:
         raise _unknown_family(family, where, [*known, *NESTED])
     config = Config(data, _defaults()[family] if family in FAMILIES else published_defaults(family), where)
-    config.skip("quantization_config", "quantization")  # see quantization.py
+    config.skip("quantization_config", "quantization", "expert_dtype")  # see quantization.py
     if config.given("auto_map"):
         notes.append("auto_map asks for code of its own: none was run, model_type says what the model is.")
     fields = {field: value for field, value in of(family)(config).items() if value is not None}

@@ -273,7 +273,12 @@ class Held:
         if one != other or weight.bits != packing.bits:
             self._differs(weight.name, f"stored in {weight.dtype}; needed: {packing}")
             return
-        if weight.shape is None or len(weight.shape) not in (2, 3):
+        if weight.shape is None:  # flattened: only what is missing shows
+            for ending in packing.tensors(1024, 1024):
+                if ending not in weight.sides and ending not in OPTIONAL and not weight.values.name.endswith(ending):
+                    self._differs(weight.name.removesuffix(".weight") + ending, f"missing; needed for {packing}")
+            return
+        if len(weight.shape) not in (2, 3):
             return
         stacked, (outputs, inputs) = weight.shape[:-2], weight.shape[-2:]
         if packing.layout == "mxfp4":  # transposed, as transformers has it
@@ -282,6 +287,7 @@ class Held:
             return
         for ending, (_, shape) in packing.tensors(outputs, inputs).items():
             side, base = weight.sides.get(ending), weight.name.removesuffix(".weight")
+            side = weight.sides.get(".scale") if side is None and ending == ".weight_scale_inv" else side
             if side is None and ending not in (*packing.extra, *OPTIONAL) and not weight.values.name.endswith(ending):
                 self._differs(base + ending, f"missing; needed: shape {[*stacked, *shape]}, for {packing}")
             elif side is not None and _plain(side.shape) != _plain((*stacked, *shape)):

@@ -42,9 +42,11 @@ def _stacks(screen, data):
     lines = []
     for at, stack in enumerate(data["stacks"]):
         encodes = len(data["stacks"]) > 1 and at == 0
-        again = at > 0
+        apart = data["stacks"][0]["before"][:1] and data["stacks"][0]["before"][0]["name"] == "embedding"
+        again = at > 0 and not apart
         table = {**data["embedding"], "text": "the same table", "params": 0} if again else data["embedding"]
-        lines += [f"{'source tokens' if encodes else 'tokens'}", *_part(table, "", width)]
+        lines.append("source tokens" if encodes else "tokens")
+        lines += [] if encodes and apart else _part(table, "", width)
         for part in stack["before"]:
             lines += _part(part, "", width)
         lines += _layers(stack, width)

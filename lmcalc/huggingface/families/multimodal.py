@@ -4,7 +4,7 @@ Positions of images have several sections in a head, which turn tokens of text a
 """
 
 from .common import experts, first_dense, llama_like, with_experts
-from .dense import ernie4_5, qwen3
+from .dense import ernie4_5, llama, qwen3
 from .moe import qwen_sparse
 
 
@@ -37,7 +37,7 @@ def deepseek_ocr2(c):
         c.only(key, value, "no published model has another")
     c.skip("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "use_mla", "ep_size")
     c.skip("norm_topk_prob", "moe_layer_freq", "n_group", "topk_group", "topk_method")  # the class does not read them
-    found = llama_like(c)
+    found = llama(c)
     mixture = experts(
         c, router="softmax", router_scale=c.get("positive", "routed_scaling_factor"),
         n_shared_experts=c.get("count", "n_shared_experts") or None,

@@ -19,6 +19,8 @@ DEFAULTS = {
     "lamda": {"norm_eps": 1e-6},
     # Chowdhery et al. 2022, sec. 2 and 5: no biases, shared embeddings, context of 2,048
     "palm": {"max_position_embeddings": 2048, "tie_word_embeddings": True},
+    # Vaswani et al. 2017, sec. 5.1: source and target share "about 37000 tokens" (English-German)
+    "encoder-decoder": {"vocab_size": 37000},
 }
 
 
@@ -78,6 +80,8 @@ def transformer(c):
                        ("position_encoding", "sinusoidal"), ("tie_word_embeddings", True),
                        ("is_gated_act", False)):  # fmt: skip
         c.only(key, value, "the paper has no other")
+    if not c.given("vocab_size"):
+        c.note("of the paper (Vaswani et al. 2017, sec. 5.1): a vocabulary of about 37,000.")
     layers = c.need("layers", "num_layers")
     c = c.calling(hidden_size=("d_model",), num_attention_heads=("num_heads",), head_dim=("d_kv",))
     found = heads(c, layers=c.need("layers", "num_decoder_layers"))

@@ -220,11 +220,13 @@ def mixtures(found, mixture, sparse):
     """The fields of an encoder-decoder of which some layers have experts; sparse: which, by side."""
     if not any(sparse["encoder"] + sparse["decoder"]):
         return found
-    if all(sparse["decoder"]) and (all(sparse["encoder"]) or "d_ff" in (found.get("encoder") or {})):
+    encoder = found.get("encoder") or {}
+    if all(sparse["encoder"] + sparse["decoder"]):
+        found = found | {"d_ff": None, "ffn_bias": None}
+    elif all(sparse["decoder"]) and "d_ff" in encoder:
         found = found | {"d_ff": None}
-    if all(sparse["encoder"]) and found.get("encoder"):
-        encoder = {key: value for key, value in found["encoder"].items() if key != "d_ff"}
-        found = found | {"encoder": encoder or None}
+    if all(sparse["encoder"]):
+        found = found | {"encoder": {key: value for key, value in encoder.items() if key != "d_ff"} or None}
     kinds = {"dense": {"n_experts": 0}, "experts": {"n_experts": mixture["n_experts"]}}
     names = {side: ["experts" if each else "dense" for each in sparse[side]] for side in SIDES}
     return by_side(found | mixture, {side: (names[side], kinds) for side in SIDES})
