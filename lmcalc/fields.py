@@ -127,7 +127,17 @@ FIELDS = {
     "residual_factors": ("list", "factors on residual and output of each branch (block normed_residual)", None),
     # positions
     "positions": (
-        ("none", "learned", "sinusoidal", "rotary", "alibi", "relative_bias", "relative_shaw", "relative_xl"),
+        (
+            "none",
+            "learned",
+            "sinusoidal",
+            "rotary",
+            "alibi",
+            "relative_bias",
+            "relative_shaw",
+            "relative_xl",
+            "disentangled",
+        ),
         "how positions enter",
         None,
     ),
@@ -136,6 +146,7 @@ FIELDS = {
         "rows of a learned table before the first position (OPT: 2), or its number in sinusoids",
         2,
     ),
+    "disentangled": ("table", "how positions = disentangled enters (DeBERTa): see components/disentangled.py", None),
     "position_table": ("bool", "a learned table beside other positions (MPNet)", None),
     "sinusoid_form": (
         ("turns", "halves", "tensor2tensor"),
@@ -153,7 +164,11 @@ FIELDS = {
     "alibi_slopes": (("bloom", "mpt", "falcon"), "ALiBi slopes where the number of heads is no power of two", None),
     "alibi_bias_max": ("positive", "exponent of the last ALiBi slope (MPT)", None),
     # attention
-    "attention_bias": (("none", "qkv", "out", "all"), "which attention projections have biases", None),
+    "attention_bias": (
+        ("none", "qkv", "out", "all", "all_but_k"),
+        "which attention projections have biases",
+        None,
+    ),
     "qk_norm": (
         ("none", "head", "head_last", "each_head", "full", "l2"),
         "norm of queries and keys: one weight of head size, the same behind the turn (Hunyuan), one for each head, "
@@ -226,13 +241,19 @@ FIELDS = {
     "nope_head_dim": ("size", "entries of a latent head's key that come from the latent", 9),
     "rope_head_dim": ("size", "entries of its key that are turned, the same for all heads", 8),
     "latent_norm_eps": ("positive", "epsilon of the norms of latents, where not norm_eps", None),
+    "k_rope_norm": ("bool", "a norm of the turned part of keys before it is turned (dots3)", None),
     "q_latent_scale": ("positive", "factor on the normed latent of queries (LongCat)", None),
     "kv_latent_scale": ("positive", "factor on the normed latent of keys and values (LongCat)", None),
     "index_topk": ("size", "keys that a query attends to, chosen by an indexer (DeepSeek V3.2)", 4),
     "index_heads": ("size", "heads of the indexer", 3),
     "index_head_dim": ("size", "size of a head of the indexer", 10),
     "index_rope_layout": (("half", "interleaved"), "rotary pairs of the indexer, where not as rope_layout", None),
+    "index_rope_last": ("bool", "the last entries of its heads are turned, not the first (Hy4)", None),
+    "index_norm_eps": ("positive", "epsilon of the norm of its keys, where not that of latents", None),
     "index_shared": ("bool", "keys are those that the last layer with an indexer chose (GLM 5.2)", None),
+    "index_block_size": ("size", "keys of a block, where an indexer chooses among blocks of keys (MiniMax M3)", 3),
+    "index_topk_blocks": ("size", "blocks that a query attends to", 2),
+    "index_local_blocks": ("size", "of these, its own and those right before it, whatever they score", None),
     # compressed attention and hyper-connections (DeepSeek V4)
     "out_groups": ("size", "groups of heads that go down to out_latent_dim numbers each before the output", 3),
     "out_latent_dim": ("size", "those numbers, of a group", 13),
@@ -286,6 +307,7 @@ FIELDS = {
             "mamba2",
             "attention_and_mamba2",
             "rwkv",
+            "rwkv5",
             "gated_delta",
             "kimi_delta",
             "lightning",

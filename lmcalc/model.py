@@ -431,6 +431,10 @@ def _mtp(reader, runs):
     count = reader.get("n_mtp_layers")
     if count is None:
         return ()
+    if reader.get("block") == "hyper_connections":  # a layer as the fields of all layers say, whatever the last one is
+        from .components.hyper_connections import token_prediction
+
+        return ((count, token_prediction(reader, _block(reader, causal=True, crossed=False))),)
     from .components.mtp import token_prediction
 
     last = runs[-1]

@@ -306,6 +306,10 @@ class Ops(Scans, Routes, Compressions):
         """Rows of a small table, which is read whole, by an index that is made from positions."""
         return self._emit("gather", [table], axes + table.axes[1:], sizes + table.sizes[1:], index=index)
 
+    def by_distance(self, x, scores, index, turned=False):
+        """Products with vectors of all distances (...TJ, or ...SJ where turned) put where the scores (...TS) are."""
+        return self._emit("by_distance", [x], scores.axes, scores.sizes, mask=scores.mask, index=index, turned=turned)
+
     def table(self, axes, sizes, values):
         """An array that is made from positions: it costs nothing, and is read from nowhere."""
         return Array(axes, sizes, "activation", "activations", "/".join(self._path), parts=(), data=values)

@@ -4,7 +4,7 @@ Everything that depends on it goes through the four functions at the end: pairs,
 that a cache keeps, and the mask. Counts are differences of `seen(n)`: allowed pairs among the first n positions.
 """
 
-from .numbers import causal_pairs, exact_div, floor_div, minimum
+from .numbers import causal_pairs, exact_div, floor_div, maximum, minimum
 from .record import Frozen
 
 
@@ -81,6 +81,28 @@ class Fixed(Pattern):
 
     def allowed(self, query, key):
         return (query // self.size == key // self.size) | (key % self.size >= self.size - self.summary)
+
+
+class Blocks(Pattern):
+    """Keys of `count` blocks of `size`, the query's own among them: which others, is decided as the pass runs.
+
+    The keys that a query sees do not depend on the choice: all before it while there are so few blocks, then those of
+    count - 1 whole blocks and of its own up to itself.
+
+    >>> Blocks(3, 2).seen(9)
+    36
+    """
+
+    count: int = 1
+
+    @property
+    def most_keys(self):
+        """Keys that a query may see."""
+        return self.size * self.count
+
+    def seen(self, n):
+        left = maximum(n - (self.count - 1) * self.size, 0)  # positions from the one on that has as many blocks
+        return _triangle(n) - self.size * _blocks_before(left, self.size)
 
 
 def _triangle(n):

@@ -346,6 +346,16 @@ def share_eps(np, x, eps):
     return x / (np.sum(x, axis=-1, keepdims=True) + eps)
 
 
+@primitive(NORMALIZATION, per_element=1, keeps="inputs", backward=(3, 0))
+def block_max(np, x, size):
+    """The largest of each `size` entries of the last axis, and of those that are left over."""
+    whole = x.shape[-1] // size * size
+    found = [np.max(np.reshape(x[..., :whole], (*x.shape[:-1], whole // size, size)), axis=-1)]
+    if whole < x.shape[-1]:
+        found.append(np.max(x[..., whole:], axis=-1, keepdims=True))
+    return np.concatenate(found, axis=-1)
+
+
 # Routing: what decides which experts a token gets passes no gradient -----------------------------------------------
 
 
@@ -413,6 +423,14 @@ def choose(np, x, count):
     ]  # of equals the last: a longer cache changes nothing
 
 
+@primitive(MOVEMENT)
+def choose_blocks(np, x, count, own, local):
+    """The places of the largest entries of the last axis; the `local` that end at `own`, a column, come first."""
+    place, x = np.arange(x.shape[-1]), x.copy()
+    x[..., (place <= own) & (place > own - local)] = math.inf
+    return np.argsort(x, axis=-1, kind="stable")[..., ::-1][..., :count]
+
+
 @primitive(MOVEMENT, keeps="index")
 def chosen(np, x, index):
     """The entries of the last axis that the index names."""
@@ -469,6 +487,14 @@ def view(np, x, take=None, order=None, shape=None):
 def relative_shift(np, x, index):
     """Scores by distance put where the keys at those distances are (Dai et al. 2019, appendix B)."""
     return np.take_along_axis(x, np.broadcast_to(index, x.shape), axis=-1)
+
+
+@primitive(MOVEMENT)
+def by_distance(np, x, index, turned):
+    """The product with the vector of the distance, for each query (a row of index) and key; turned: x is of keys."""
+    index = np.transpose(index) if turned else index
+    found = np.take_along_axis(x, np.broadcast_to(index, (*x.shape[:-2], *index.shape)), axis=-1)
+    return np.swapaxes(found, -1, -2) if turned else found
 
 
 @primitive(MOVEMENT)

@@ -4,8 +4,9 @@ Which they are is an index array (axes BTA). To choose is work on integers and c
 and to multiply costs what A experts cost, whatever E is.
 """
 
-from .numbers import monomial
-from .trace import Routing
+from . import patterns
+from .numbers import ceil_div, minimum, monomial
+from .trace import Mask, Routing
 
 
 class Routes:
@@ -87,3 +88,23 @@ class Routes:
         """out (BTAD), and x (BTD) instead where an index (BTA) names no expert with weights."""
         return self._emit("identity_where", [out, self._aligned(x, out.axes), self._aligned(index, out.axes)], out.axes,
                           out.sizes, out.elements(), broadcast=1, experts=experts)  # fmt: skip
+
+    def best_blocks(self, scores, blocks, local):
+        """The mask under which each query of a head sees the blocks of keys that score best (BKTS, masked).
+
+        A block scores as its best key; the `local` blocks that end with the query's own come first.
+        """
+        size, count = blocks.size, ceil_div(scores.sizes[-1], blocks.size)
+        masked = monomial(scores.mask.pairs, *scores.sizes[:2])
+        best = self._emit("block_max", [scores], "BKTb", (*scores.sizes[:3], count), scores.elements(), masked,
+                          size=size)  # fmt: skip
+        own = None if self.data is None else self.data.positions(self)[0] // size
+        chosen = minimum(count, blocks.count)
+        index = self._emit("choose_blocks", [best], "BKTA", (*scores.sizes[:3], chosen), role="index", dtype="int32",
+                           count=chosen, own=own, local=local)  # fmt: skip
+        data = None
+        if self.data is not None:
+            np, found = self.data.np, self.data.np.zeros((*scores.sizes[:3], count), bool)
+            np.put_along_axis(found, index.data, True, axis=-1)
+            data = (np.repeat(found, size, axis=-1)[..., : scores.sizes[-1]] & scores.mask.data)[:, :, None]
+        return Mask(patterns.pairs(self.past, self.new, blocks), data, index)

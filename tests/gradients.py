@@ -14,6 +14,8 @@ import math
 import gradients_scan
 import numpy
 
+from lmcalc.primitives import PRIMITIVES
+
 
 def _norm_sums(np, x, eps):
     """x / rms(x) and 1 / rms(x): 3 an element, 4 a row."""
@@ -166,15 +168,23 @@ def mask(np, g, x, output, allowed):
     return (g,)  # behind a mask is a softmax, whose gradient is 0 where it is
 
 
-def rotate(np, g, x, output, cos, sin, size, interleaved):
-    turned = g[..., :size]
+def rotate(np, g, x, output, cos, sin, size, interleaved, last=False):
+    start = g.shape[-1] - size if last else 0
+    turned = g[..., start : start + size]
     if interleaved:
         a, b = turned[..., 0::2], turned[..., 1::2]
     else:
         a, b = turned[..., : size // 2], turned[..., size // 2 :]
     pair = a * cos + b * sin, b * cos - a * sin
     turned = np.stack(pair, axis=-1).reshape(turned.shape) if interleaved else np.concatenate(pair, axis=-1)
-    return (turned if size == g.shape[-1] else np.concatenate((turned, g[..., size:]), axis=-1),)
+    return (np.concatenate((g[..., :start], turned, g[..., start + size :]), axis=-1),)
+
+
+def block_max(np, g, x, output, size):
+    def each(of):
+        return np.repeat(of, size, axis=-1)[..., : x.shape[-1]]
+
+    return (np.where(x >= each(PRIMITIVES["block_max"].kernel(np, x, size)), each(g), 0.0),)
 
 
 def softmax(np, g, x, output):
@@ -257,6 +267,7 @@ def first_places(index, capacity):
 
 
 GRADIENTS = {
+    "block_max": block_max,
     "keep_first": keep_first,
     "tanh": tanh,
     "rms": rms,
@@ -334,13 +345,13 @@ def norm(weights):
     )
 
 
-def rotated(interleaved, spare):
-    """Rotary positions on the first n of n + spare entries."""
+def rotated(interleaved, spare, **more):
+    """Rotary positions on the first n of n + spare entries, or on the last."""
 
     def example(random, m, n):
         n += n % 2
         angles = random.uniform(0, 6, (m, n // 2))
-        attributes = {"cos": numpy.cos(angles), "sin": numpy.sin(angles), "size": n, "interleaved": interleaved}
+        attributes = {"cos": numpy.cos(angles), "sin": numpy.sin(angles), "size": n, "interleaved": interleaved, **more}
         return [normal(random, m, n + spare)], attributes, m * n, m
 
     return example
@@ -441,6 +452,7 @@ EXAMPLES = {
     "mask": masked,
     "rotate": rotated(False, 0),
     "softmax": one(),
+    "block_max": lambda random, m, n: ([normal(random, m, 3 * n - 1)], {"size": n}, m * (3 * n - 1), m),
     "softmax_sink": lambda random, m, n: ([normal(random, m, n), normal(random, 1, 1)], {}, m * n, m),
     "rms_norm": norm(1),
     "l2_norm": norm(0),
@@ -451,6 +463,6 @@ EXAMPLES = {
 GRADIENTS |= gradients_scan.GRADIENTS
 EXAMPLES |= gradients_scan.EXAMPLES
 MORE = {  # further examples of one primitive
-    "rotate": [rotated(True, 0), rotated(False, 3), rotated(True, 2)], "routed": [route("BTAF,EFD->BTAD", 2)],
+    "rotate": [rotated(True, 0), rotated(False, 3), rotated(True, 2), rotated(True, 3, last=True)], "routed": [route("BTAF,EFD->BTAD", 2)],
 }  # fmt: skip
 WEIGHTS = {"rms_norm": 1, "layer_norm": 2, "layer_norm_no_bias": 1, "xielu": 2, "softmax_sink": 1}  # how many come last

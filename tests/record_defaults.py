@@ -66,7 +66,7 @@ def rotary(config):
     if "full_attention" in table:
         full, sliding = (table[each] for each in ("full_attention", "sliding_attention"))
         parts = [each and each.get("partial_rotary_factor", 1.0) for each in (full, sliding)]
-        if full is None or full.get("rope_type", "default") != "default" or parts[0] != parts[1] != 1.0:
+        if full is None or full.get("rope_type", "default") != "default" or parts[0] != parts[1]:
             return {"rope_parameters": table}
         found = {"rope_theta": full["rope_theta"]} | {
             key: full[key] for key in ("partial_rotary_factor",) if key in full

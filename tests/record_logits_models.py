@@ -768,6 +768,7 @@ MODELS = {
         {
             **{k: v for k, v in SMALL.items() if k != "rope_parameters"},
             **EXPERTS,
+            "head_dim": 4,
             "num_experts": 4,
             **SLIDING_FULL,
             "num_hidden_layers": 3,
@@ -834,6 +835,19 @@ MODELS = {
             "use_double_wide_mlp": True,
             "hidden_size_per_layer_input": 5,
             "vocab_size_per_layer_input": 40,
+            "final_logit_softcapping": 8.0,
+        },
+    ),
+    "gemma4_unified": (
+        "gemma4_unified_text",
+        {
+            **GEMMA4,
+            "vocab_size": 37,
+            "num_hidden_layers": 3,
+            "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+            "num_kv_shared_layers": 1,
+            "attention_k_eq_v": True,
+            "num_global_key_value_heads": 1,
             "final_logit_softcapping": 8.0,
         },
     ),
@@ -1356,6 +1370,32 @@ MODELS = {
             "swiglu_limit": 1.0,
         },
     ),
+    "minimax_m3": (
+        "minimax_m3_vl_text",
+        {
+            **TINY_TYPED,
+            "hidden_size": 16,
+            "num_key_value_heads": 2,
+            "num_attention_heads": 6,
+            "num_hidden_layers": 3,
+            "head_dim": 8,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5},
+            "rotary_dim": 4,
+            "layer_types": ["full_attention", "minimax_m3_sparse", "minimax_m3_sparse"],
+            "mlp_layer_types": ["dense", "dense", "sparse"],
+            "intermediate_size": 9,
+            "dense_intermediate_size": 20,
+            "shared_intermediate_size": 11,
+            "num_local_experts": 5,
+            "num_experts_per_tok": 2,
+            "swiglu_limit": 1.0,
+            "index_n_heads": 2,
+            "index_head_dim": 6,
+            "index_block_size": 3,
+            "index_topk_blocks": 2,
+            "index_local_blocks": 1,
+        },
+    ),
     # Linear attention and state spaces
     "mamba": ("mamba", {**TINY_STATE, "state_size": 5, "time_step_rank": 3}),
     "mamba-biases": (
@@ -1643,6 +1683,7 @@ TINY_XLM = {
     "max_position_embeddings": 24,
 }
 NARROW = {"embedding_size": 10}
+DISENTANGLED = {"relative_attention": True, "pos_att_type": "p2c|c2p"}
 TURNED = {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}}
 MODELS |= {
     "roberta": ("roberta", {**TINY_ROBERTA, "type_vocab_size": 1, "hidden_act": "relu"}),
@@ -1678,6 +1719,22 @@ MODELS |= {
     "roformer-wide": ("roformer", TINY_BERT),
     "albert": ("albert", {**TINY_BERT, **NARROW, "num_hidden_layers": 4}),
     "albert-groups": ("albert", {**TINY_BERT, **NARROW, "num_hidden_layers": 5, "num_hidden_groups": 2}),
+    "deberta": ("deberta", {**TINY_BERT, **DISENTANGLED, "position_biased_input": False}),
+    "deberta-short": ("deberta", {**TINY_BERT, **DISENTANGLED, "max_relative_positions": 5, "type_vocab_size": 2}),
+    "deberta-plain": ("deberta", {**TINY_BERT, "relative_attention": False}),
+    "deberta-v2": ("deberta-v2", {**TINY_BERT, **DISENTANGLED, "max_relative_positions": 5}),
+    "deberta-v2-p2c": ("deberta-v2", {**TINY_BERT, **DISENTANGLED, "pos_att_type": ["p2c"], "legacy": False}),
+    "deberta-v3": (
+        "deberta-v2",
+        {
+            **TINY_BERT,
+            **DISENTANGLED,
+            "position_biased_input": False,
+            "position_buckets": 4,
+            "norm_rel_ebd": "layer_norm",
+            "share_att_key": True,
+        },
+    ),
     "bert-generation": ("bert-generation", {**TINY_BERT, "is_decoder": True}),
     "big_bird": (
         "big_bird",
@@ -1745,6 +1802,7 @@ WORKLOADS = {
     "gemma3n": {"prompt": 10},
     "gemma4": {"prompt": 10},
     "gemma4-moe": {"prompt": 10},
+    "gemma4_unified": {"prompt": 10},
     "gpt_oss": {"prompt": 10},
     "llama4": {"prompt": 10},
     "llama4-top2": {"prompt": 10},
@@ -1752,6 +1810,7 @@ WORKLOADS = {
     "deepseek_v32": {"prompt": 10},
     "glm_moe_dsa": {"prompt": 10},
     "deepseek_v4": {"prompt": 10},
+    "minimax_m3": {"prompt": 10},
     "mamba2": {"prompt": 10},
     "falcon_h1": {"prompt": 10},
     "falcon_h1-norm": {"prompt": 10},
@@ -1799,9 +1858,9 @@ WORKLOADS = {
 
 
 SEEDS = {
-    "afmoe": 1,
+    "afmoe": 2,
     "axk1": 1,
-    "axk2": 8,
+    "axk2": 9,
     "beam": 2,
     "deepseek_v4": 5,
     "dots1": 1,
@@ -1810,9 +1869,9 @@ SEEDS = {
     "glm_moe_dsa": 3,
     "hunyuan_v1_moe": 3,
     "kimi_linear": 4,
-    "lara_mini": 8,
+    "lara_mini": 7,
     "lfm2_moe": 2,
-    "mellum": 1,
+    "mellum": 4,
     "mixtral": 4,
     "qwen3_5-moe": 2,
     "switch_transformers-capacity": 1,

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 from soundness import assert_sound, built, logits, weight
+from test_logits import checkpoint, same
 from variants import ENCODERS
 
 import lmcalc
@@ -144,3 +145,43 @@ def test_what_cannot_be_is_refused(changes, message):
     with pytest.raises(InputError) as error:
         built(**{"stack": "encoder", **changes})
     assert message in str(error.value)
+
+
+# Checkpoints of two makes --------------------------------------------------------------------------------------------
+
+QKV = [f"self_attn.{part}_proj" for part in "qkv"]
+AT_RUN_TIME = {  # recording: {tensor: its parts}, {name in files: name at run time}
+    "nomic_bert": (
+        {"attn.Wqkv": QKV},
+        {"encoder.layers": "layers", "emb_ln": "embeddings.LayerNorm", "attn.out_proj": "self_attn.o_proj",
+         "fc11": "up_proj", "fc12": "gate_proj", "fc2": "down_proj", "norm1": "post_attention_layernorm",
+         "norm2": "post_mlp_layernorm"},
+    ),
+    "jina_embeddings_v3": (
+        {"mixer.Wqkv": QKV},
+        {"encoder.layers": "layers", "emb_ln": "embeddings.LayerNorm", "mixer.out_proj": "self_attn.o_proj",
+         "norm1": "post_attention_layernorm", "norm2": "post_mlp_layernorm"},
+    ),
+    "gte": (
+        {"attention.qkv_proj": QKV, "mlp.up_gate_proj": ["mlp.up_proj", "mlp.gate_proj"]},
+        {"encoder.layer": "layers", "attention.o_proj": "self_attn.o_proj", "attn_ln": "post_attention_layernorm",
+         "mlp_ln": "post_mlp_layernorm", "lm_head.norm": "lm_head.layer_norm"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_RUN_TIME)
+def test_names_that_transformers_holds_at_run_time(name, tmp_path):
+    parted, renamed = AT_RUN_TIME[name]
+
+    def change(weights):
+        for key in list(weights):
+            value = weights.pop(key)
+            whole, names = next(((each, names) for each, names in parted.items() if each in key), ("", [""]))
+            for part, array in zip(names, numpy.split(value, len(names))):
+                new = key.replace(whole, part)
+                for old, now in renamed.items():
+                    new = new.replace(old, now)
+                weights[new] = array
+
+    assert same(checkpoint(tmp_path, name, change), name)

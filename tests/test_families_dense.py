@@ -1,4 +1,4 @@
-"""Dense decoders from config.json beside those of test_huggingface.py: published sums, older keys, what is refused."""
+"""Later adapters, of dense decoders above all: published sums, the same in older keys, what is refused."""
 
 from pathlib import Path
 
@@ -118,6 +118,16 @@ def test_multi_query_is_a_boolean():
     assert fields("gpt_bigcode")["n_kv_heads"] == 1 and fields("gpt_bigcode", multi_query=False)["n_kv_heads"] == 12
 
 
+def test_mellum():
+    """Mellum 2 12B; a module that predicts further has a layer like the last."""
+    model = lmcalc.load({"model_type": "mellum"})
+    assert sum(params(model).values()) == 12_149_923_072
+    two = {"num_hidden_layers": 2, "num_mtp_layers": 1}
+    assert fields("mellum", **two)["n_mtp_layers"] == 1
+    with pytest.raises(lmcalc.InputError, match=r"mtp_mlp_layer_types = .*as mlp_layer_types has the last layer"):
+        fields("mellum", **two, mtp_mlp_layer_types=["dense"])
+
+
 def test_gpt_sw3_is_gpt2():
     assert translate({"model_type": "gpt-sw3", "n_layer": 24})[:2] == (fields("gpt2", n_layer=24), "gpt2")
 
@@ -143,6 +153,21 @@ def test_exaone_at_run_time():
     for name, kept in (("exaone", "transformer.h.0.ln_1.weight"), ("llama", "model.layers.0.input_layernorm.weight")):
         found = tensors.places(model, needed, Checkpoint(RECORDED / name).shapes)
         assert found["layers/0/attention_norm/weight"].names == (kept,)
+
+
+def test_lara_at_run_time():
+    """Its files hold all that a recurrence is made from as one matrix, its class four."""
+    model, file = lmcalc.load(read(RECORDED / "lara_mini" / "config.json")), Checkpoint(RECORDED / "lara_mini").shapes
+    stem = "model.layers.0.linear_attn."
+    now = {key: shape for key, shape in file.items() if not key.startswith(stem + "in_proj")}
+    now = {key.replace("linear_attn.out_norm", "linear_attn.norm"): shape for key, shape in now.items()}
+    # queries and keys of 2 heads of 4, values and their gate of 4 heads of 5, write strength and decay of 4 heads
+    rows = {"qkv": 2 * 8 + 20, "z": 20, "b": 4, "a": 4}
+    assert file[stem + "in_proj.weight"] == (sum(rows.values()), 16)
+    now |= {f"{stem}in_proj_{part}.weight": (size, 16) for part, size in rows.items()}
+    found = tensors.places(model, reference.weights(model), now)
+    names, problems, others = tensors.compared(found, now)
+    assert set(names.values()) == set(now) and not problems and not others
 
 
 # What is refused -----------------------------------------------------------------------------------------------------

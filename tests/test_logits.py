@@ -23,9 +23,14 @@ from lmcalc.huggingface.names import CONSTANTS, LEFT_OVER
 
 RECORDED = Path(__file__).parent / "recorded" / "logits"
 NAMES = sorted(folder.name for folder in RECORDED.iterdir() if read(folder / "config.json")["model_type"] in FAMILIES)
-EXACT = {"bert", "biogpt", "falcon-rw", "gpt2", "gpt2-layer-scale", "openai-gpt"}
+EXACT = {"bert", "biogpt", "falcon-rw", "gpt2", "gpt2-layer-scale", "openai-gpt"} | {
+    "albert", "albert-groups", "bert-generation", "big_bird", "camembert", "data2vec-text", "distilbert", "electra",
+    "electra-wide", "ernie", "ernie-tasks", "esm-learned", "megatron-bert", "mpnet", "rembert", "roberta",
+    "roberta-prelayernorm", "tapas", "xlm-roberta", "xlm-roberta-xl"
+}  # fmt: skip
 COARSER = {  # recordings that are less exact, and why
     "kimi_linear": 2e-6,  # a delta rule in float32
+    "bailing_hybrid": 2e-6,
     "zamba2": 2e-6,  # norms of norms in float32
     "gemma4": 2e-6,
     "rwkv-rescale": 1e-4,  # halves activations for float16 every other layer, which the epsilon of norms notices

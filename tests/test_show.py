@@ -44,6 +44,18 @@ def test_every_card_can_be_drawn(name):
     assert layers + rest == params["total"], "the drawing holds every parameter once"
 
 
+def test_an_encoder_that_embeds_by_itself(tmp_path, capsys):
+    """Its table stands above it, the decoder's above the decoder; before positions, what lies before them."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "t5gemma", "encoder": {"hidden_size": 1024}}))
+    text = drawn(capsys, str(path))
+    assert text.index("256,000 x 1,024") < text.index("to the cross attention") < text.index("256,000 x 2,304")
+    assert "the same table" not in text and sum(show.show(path)["params"]["by_part"].values()) > 4e9
+    small = show.show(lmcalc.load({"model_type": "blenderbot-small"}))["stacks"]
+    assert [[part["name"] for part in stack["before"]] for stack in small] == [
+        ["positions", "embedding_norm"], ["embedding_norm", "positions"]]  # fmt: skip
+
+
 def test_pattern_and_multiplicities():
     stack = show.show("gemma-3-27b")["stacks"][0]
     assert stack["order"] == "10 x (5 sliding, full), 2 sliding"

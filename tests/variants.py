@@ -37,6 +37,8 @@ MIXERS = {
         "mixer_out_scale": 1.2, "attention_in_scale": 1.3, "attention_out_scale": 1.4},
     "rwkv": {**NO_ATTENTION, "mixer": "rwkv", "mixer_width": 21, "ffn": "channel_mix", "norm": "layernorm",
              "embedding_norm": True},
+    "rwkv5": {**NO_ATTENTION, "mixer": "rwkv5", "n_mixer_heads": 3, "mixer_head_dim": 11, "ffn": "channel_mix",
+              "norm": "layernorm", "embedding_norm": True, "mixer_norm_eps": 0.1},
     "gated_delta": {**NO_ATTENTION, **DELTA},
     "gated_delta, negative eigenvalues": {**NO_ATTENTION, **DELTA, "n_mixer_groups": 6, "beta_scale": 2.0},
     "kimi_delta": {**NO_ATTENTION, **DELTA, "mixer": "kimi_delta", "n_mixer_groups": None, "mixer_value_dim": None,
@@ -105,11 +107,16 @@ COMPRESSED = {
                                       "index_head_dim": 10, "rope_base": 100.0},
               "heavy": {"compression": 5}},
 }  # fmt: skip
+BLOCKWISE = {"qk_norm": "head", "rotary_dim": 6, "index_block_size": 3, "index_topk_blocks": 2, "index_head_dim": 10}
 STREAMS = {"block": "hyper_connections", "hyper_streams": 3, "hyper_iterations": 3}
 BLOCKS = {
     "compressed attention": COMPRESSED,
+    "blocks of keys": {**BLOCKWISE, "norm": "rmsnorm_plus_one"},
+    "two blocks of keys nearby": {**BLOCKWISE, "index_topk_blocks": 3, "index_local_blocks": 2, "positions": "none",
+                                  "rotary_dim": None},
     "hyper-connections": {**STREAMS, "hyper_iterations": 1, "hyper_eps": 1e-3},
-    "experts by token id": {**EXPERTS, **STREAMS, "router": "sqrtsoftplus", "router_hashed": True},
+    "experts by token id": {**EXPERTS, **STREAMS, "router": "sqrtsoftplus", "router_hashed": True,
+                            "n_mtp_layers": 1},
     "normed residual": {"block": "normed_residual", "residual_factors": [1.3, 0.7, 1.1, 0.9]},
     "residuals by depth": {"residual_by_depth": True, "norm_placement": "double"},
     "a norm behind the feed-forward": {"ffn_output_norm": True},
@@ -144,6 +151,17 @@ ENCODERS = {
     "encoder, table beside a bias": {**ENCODER, "positions": "relative_bias", "position_buckets": 8,
                                      "position_max_distance": 11, "position_table": True, "position_offset": 2,
                                      "ffn_down_bias": True},
+    "encoder, disentangled": {**ENCODER, "n_kv_heads": 15, "positions": "disentangled", "position_max_distance": 11,
+                              "position_table": True, "disentangled": {"normed": True}, "attention_bias": "all"},
+    "encoder, disentangled, as long as the sequence": {
+        **ENCODER, "n_kv_heads": 15, "positions": "disentangled", "position_max_distance": 4,
+        "disentangled": {"rows": "sequence", "key_bias": False}, "attention_bias": "all_but_k"},
+    "encoder, disentangled, shared and in buckets": {
+        **ENCODER, "positions": "disentangled", "position_max_distance": 11, "position_buckets": 8,
+        "disentangled": {"shared": True}, "attention_bias": "all"},
+    "encoder, disentangled, one product": {
+        **ENCODER, "positions": "disentangled", "position_max_distance": 11,
+        "disentangled": {"terms": ["position_to_content"]}},
 }  # fmt: skip
 
 VARIANTS = {

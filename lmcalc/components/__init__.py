@@ -21,6 +21,7 @@ MIXERS = {  # what mixes the tokens of a layer; called with the fields and wheth
     "mamba2": ("mamba2", "mamba2"),
     "attention_and_mamba2": ("mamba2", "attention_and_mamba2"),
     "rwkv": ("rwkv", "rwkv"),
+    "rwkv5": ("eagle", "eagle"),
     "gated_delta": ("gated_delta", "gated_delta"),
     "kimi_delta": ("gated_delta", "kimi_delta"),
     "lightning": ("lightning", "lightning"),
@@ -47,6 +48,7 @@ STREAMS = {  # blocks between several residual streams: what leads from one to s
 # attention of another form than softmax over keys and values of each head: the field that asks for it
 ATTENTIONS = {
     "out_groups": ("compressed", "compressed"),
+    "index_block_size": ("block_sparse", "block_sparse"),
     "kv_latent_dim": ("latent", "latent"),
     "kv_from": ("shared_kv", "shared"),
     "differential": ("differential", "differential"),

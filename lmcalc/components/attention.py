@@ -54,12 +54,13 @@ class Attention(Component):
         found = {"q": "D->KRH", "k": "D->KH", "v": f"D->K{u}", "out": f"KR{u}->D"}
         if self.gated:
             found["gate"] = f"D->{self.gate_axes}"
-        if self.bias in ("qkv", "all"):
+        if self.bias in ("qkv", "all", "all_but_k"):
             names = ("q", "k", "v", "gate") if self.gate_bias is None else ("q", "k", "v")
+            names = names if self.bias != "all_but_k" else [name for name in names if name != "k"]
             found |= {f"{name}_bias": found[name][3:] for name in names if name in found}
         if self.gated and self.gate_bias == "head":
             found["gate_bias"] = "KR"
-        if self.bias in ("out", "all"):
+        if self.bias in ("out", "all", "all_but_k"):
             found |= {"out_bias": "D"}
         if self.values is not None and self.values.of_keys:
             found = {name: spec for name, spec in found.items() if name not in ("v", "v_bias")}
@@ -206,6 +207,8 @@ class Values(Component):
 
 def attention(fields, causal=True):
     """The attention that a card describes; not causal in an encoder."""
+    if fields.get("positions") == "disentangled":
+        return load(("disentangled", "disentangled"))(fields, causal)
     for field, entry in ATTENTIONS.items():
         if fields.get(field):
             if not causal:
@@ -224,7 +227,7 @@ def softmax_attention(fields, causal=True, kind=Attention, **more):
     rotary, relative, how = None, None, fields.get("positions", "rotary")
     if how == "rotary":
         rotary = load(("rotary", "rotary"))(fields, head_dim)
-    elif how not in ("none", "learned", "sinusoidal"):
+    elif how not in ("none", "learned", "sinusoidal", "disentangled"):
         relative = load(("relative", "relative"))(fields, how, kv_heads, group, head_dim, causal)
     return kind(
         fields["d_model"], kv_heads, group, head_dim, fields.get("attention_bias", "none"), rotary, relative,

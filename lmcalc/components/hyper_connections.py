@@ -130,6 +130,36 @@ class Narrow(Component):
             return ops.sum(ops.multiply(streams, ops.rename(pre, "BTn")), "n")
 
 
+class StreamPrediction(Component):
+    """A module that predicts a further token from all streams (DeepSeek-V4, inference/model.py, `MTPBlock`).
+
+    norm(narrow(block(project(norm(embedding of the next token)) + project(norm(streams))))), declared for its weights
+    alone as that of mtp.py.
+    """
+
+    d_model: int
+    embedding_norm: Component
+    hidden_norm: Component
+    block: Component
+    narrow: Component
+    final_norm: Component
+
+    part = "mtp"
+
+    def weights(self):
+        return {"project_embedding": "D->O", "project_hidden": "D->O"}
+
+    def axes(self):
+        return {"D": self.d_model, "O": self.d_model}
+
+
+def token_prediction(fields, block):
+    """The module that a card describes, around such a block."""
+    width = fields["d_model"]
+    norms = [norm(fields, width) for _ in range(3)]
+    return StreamPrediction(width, norms[0], norms[1], block, ends(fields)["narrow"], norms[2])
+
+
 def hyper_connections(fields, branches):
     """The block that a card describes."""
     if "cross_attention" in branches:

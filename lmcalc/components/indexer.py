@@ -80,7 +80,10 @@ def indexer(fields, q_latent, rotary):
     layout = fields.get("index_rope_layout")
     if rotary is not None and layout is not None:
         rotary = rotary.replace(interleaved=layout == "interleaved")
-    norm = LayerNorm(head_dim, fields.get("latent_norm_eps", fields.get("norm_eps", 1e-5)), "j")
+    if rotary is not None and fields.get("index_rope_last", False):
+        rotary = rotary.replace(last=True)
+    eps = fields.get("index_norm_eps") or fields.get("latent_norm_eps", fields.get("norm_eps", 1e-5))
+    norm = LayerNorm(head_dim, eps, "j")
     return Indexer(fields["d_model"], q_latent, fields["index_heads"], head_dim, topk, norm, rotary)
 
 

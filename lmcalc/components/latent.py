@@ -22,7 +22,8 @@ class LatentAttention(Component):
     ("all"). q_scale, kv_scale: factors on the normed latents (LongCat). rotary: None where positions do not enter (Kimi
     Linear). indexer: what chooses the keys (see indexer.py). temperature: how queries grow (see attention.py). gated:
     the output times an activation of x gate, of each entry or of each head (Ling 3). q_both: queries, and the gate, are
-    made from the normed latent and the latent itself, P = 2Q numbers (A.X K2).
+    made from the normed latent and the latent itself, P = 2Q numbers (A.X K2). k_rope_norm: a norm of the turned key
+    before it is turned (dots3). sinks: a logit a head that only the softmax sees (Hy4).
     """
 
     d_model: int
@@ -46,6 +47,8 @@ class LatentAttention(Component):
     gate_by_head: bool = False
     gate_activation: str = "sigmoid"
     q_both: bool = False
+    k_rope_norm: Component = None
+    sinks: bool = False
 
     part, contraction_part = "attention", ("attention_proj", "attention_scores")
 
@@ -56,6 +59,8 @@ class LatentAttention(Component):
                   "v_up": "C->NU", "out": "NU->D"}  # fmt: skip
         if self.gated:
             found["gate"] = f"{'P' if self.q_both else 'D'}->{self.gate_axes}"
+        if self.sinks:
+            found["sink"] = "N"
         if self.bias in ("qkv", "all"):
             found |= {f"{name}_bias": found[name][3:] for name in ("q_down", "kv_down", "k_rope") if name in found}
         return found | ({"out_bias": "D"} if self.bias in ("out", "all") else {})
@@ -88,6 +93,7 @@ class LatentAttention(Component):
         gate = self.gate(ops, p, source if self.q_both else x) if self.gated else None
         with ops.fused("rotary_cache"):
             latent = scaled(ops, p.kv_norm(latent), self.kv_scale)
+            turned = turned if self.k_rope_norm is None else p.k_rope_norm(turned)
             if self.rotary is not None:
                 q_turned, turned = p.rotary(q_turned), p.rotary(turned)
             q, q_turned = (tempered(ops, each, self.temperature) for each in (q, q_turned))
@@ -115,7 +121,7 @@ class LatentAttention(Component):
             q = ops.rename(ops.join(q, q_turned), "BTNX")
             k = ops.rename(ops.join(k, ops.spread(turned, "N", self.heads, behind="S")), "BSNX")
             scores = ops.scale(ops.einsum("BTNX,BSNX->BNTS", q, k, mask, name="scores"), self.factor)
-            return ops.einsum("BNTS,BSNU->BTNU", ops.softmax(scores, "S"), v, name="mixed")
+            return ops.einsum("BNTS,BSNU->BTNU", ops.softmax(scores, "S", p.get("sink")), v, name="mixed")
 
     def absorbed(self, ops, p, q, q_turned, latent, turned, mask):
         """Softmax attention over the latents: one key/value head of C + Z numbers for all N query heads."""
@@ -126,7 +132,8 @@ class LatentAttention(Component):
             q = ops.rename(ops.join(q, q_turned), "BTNX")
             k = ops.rename(ops.join(latent, turned), "BSX")
             scores = ops.scale(ops.einsum("BTNX,BSX->BNTS", q, k, mask, name="scores"), self.factor)
-            mixed = ops.einsum("BNTS,BSC->BTNC", ops.softmax(scores, "S"), latent, name="mixed")
+            weights = ops.softmax(scores, "S", p.get("sink"))
+            mixed = ops.einsum("BNTS,BSC->BTNC", weights, latent, name="mixed")
         return ops.einsum("BTNC,CNU->BTNU", mixed, p.v_up)
 
     @property
@@ -173,6 +180,7 @@ def latent(fields):
         score_scale(fields, rotary, nope + rope), fields.get("q_latent_scale"), fields.get("kv_latent_scale"),
         pattern(fields), load(("indexer", "indexer"))(fields, q_latent, rotary), temperature(fields),
         fields.get("attention_gate", False), by_head, activation, both,
+        kind(rope, eps, "Z") if fields.get("k_rope_norm", False) else None, fields.get("attention_sinks", False),
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def sinusoids(np, positions, width, form="turns"):
     return found if form == "turns" else np.concatenate([found[:, ::2], found[:, 1::2]], axis=1)
 
 
-OF_STACK = {"learned", "sinusoidal", "relative_bias"}  # words of `positions` that concern a stack, not one layer
+OF_STACK = {"learned", "sinusoidal", "relative_bias", "disentangled"}  # words that concern a stack, not one layer
 
 
 def stack_positions(fields, causal=True):
@@ -87,6 +87,10 @@ def stack_positions(fields, causal=True):
         if form == "tensor2tensor" and isinstance(fields["d_model"], int) and fields["d_model"] < 4:
             fields.refuse("d_model", fields["d_model"], "at least 4 with sinusoid_form = 'tensor2tensor'")
         return {"positions": SinusoidalPositions(form, fields.get("position_offset", 0))}
+    if how == "disentangled":
+        from .disentangled import distance_vectors
+
+        found["position_bias"] = distance_vectors(fields)
     if how == "relative_bias" and not fields.get("own_position_bias", False):
         from .relative import PositionBias, buckets
 

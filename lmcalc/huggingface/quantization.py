@@ -10,7 +10,7 @@ import re
 
 from ..errors import InputError
 from ..record import Frozen
-from ..storage import matrix_sizes, means
+from ..storage import matrix_sizes, means, numbered_weights
 from ..units import BITS
 from .config import Config
 
@@ -21,6 +21,7 @@ DTYPES = {
 }  # fmt: skip
 NEVER = ("token_embedding", "position_embedding", "token_type_embedding", "moe_router", "norms")
 MOST_REPEATS = 4
+MOST_PATTERNS, MOST_TRIES = 1024, 10**7  # patterns of one list, and how often they are tried on weights in all
 
 
 class Scheme(Frozen):
@@ -63,6 +64,12 @@ class Scheme(Frozen):
     def __call__(self, model):
         from .tensors import modules
 
+        count = sum(1 for _ in numbered_weights(model))
+        if count * len(self.groups) > MOST_TRIES:
+            raise InputError(
+                f"quantization_config: {len(self.groups):,} rules for {count:,} weights; allowed: up to {MOST_TRIES:,} "
+                "in all"
+            )
         module = modules(model)
         return means(model, lambda path, *weight: self.size(module(path), *weight))
 
@@ -95,6 +102,8 @@ def scheme(config, where="config"):
             f"quantization_config: quant_method {method!r} is not read (known: {known}): weights are as --weights says."
         ]
     found = METHODS[method](c)
+    if found is not None and len(found.groups) > MOST_PATTERNS:
+        raise InputError(f"{where}: {len(found.groups):,} rules; allowed: up to {MOST_PATTERNS:,}")
     if found is None:
         return None, [f"quantization_config: this form of {method} is not read: weights are as --weights says."]
     unread = [f"quantization_config.{key}" for key in c.unread()]
@@ -167,7 +176,7 @@ GROUPS = range(0, 2**20)
 # Names of modules --------------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=2 * MOST_PATTERNS)
 def _compiled(patterns):
     """A function that says whether a module is named: "re:" and a regular expression, or a run of its name's parts.
 
@@ -177,6 +186,9 @@ def _compiled(patterns):
     from fnmatch import fnmatchcase
 
     whole, globs, expressions = set(), {}, []
+    count = sum(text.startswith("re:") or "*" in text for text in patterns)
+    if count > MOST_PATTERNS:
+        raise InputError(f"quantization_config: {count:,} patterns in a list; allowed: up to {MOST_PATTERNS:,}")
     for text in patterns:
         if text.startswith("re:"):
             expressions.append(_expression(text[3:]))
@@ -187,7 +199,7 @@ def _compiled(patterns):
         else:
             whole.add(parts)
 
-    @functools.lru_cache(maxsize=2**16)
+    @functools.lru_cache(maxsize=2**10)
     def hits(module):
         parts = _parts(module)
         for start in range(len(parts)):

@@ -7,6 +7,8 @@ from ..errors import InputError
 from ..record import Frozen
 from .names import ALIASES, CONSTANTS, CONV1D, COPIES, ENDINGS, LEFT_OVER, PREFIXES, table
 
+MOST = 2**20  # tensors of a checkpoint: the largest published ones have 200,000
+
 
 class Place(Frozen):
     """Where a weight lies: in tensors of these names and of this shape each.
@@ -41,7 +43,17 @@ def places(model, weights, file=(), names=None):
     names/, for files with names of their own.
     """
     rows, conv = _rows(names or table(model, file)), model.family in CONV1D and names is None
-    return {path: _place(path, *_found(rows, path, model), weights, conv) for path in weights}
+    found, count = {}, 0
+    for path in weights:
+        found[path] = _place(path, *_found(rows, path, model), weights, conv)
+        count += len(found[path].names)
+        if count > MOST:
+            raise _too_many(model.name)
+    return found
+
+
+def _too_many(name):
+    return InputError(f"{name}: a checkpoint of it has more than {MOST:,} tensors, which are not gone through")
 
 
 def _rows(names):
@@ -93,7 +105,10 @@ def _place(path, name, word, layout, shared, weights, conv):
     if "*" in name:  # a tensor for each expert of a matrix, or each head of a norm
         spread = stacked or outputs[:-1]
         stacked, outputs = "", outputs if stacked else outputs[-1:]
-        names = [name.replace("*", str(each)) for each in range(math.prod(size_of[axis] for axis in spread))]
+        count = math.prod(size_of[axis] for axis in spread)
+        if count > MOST:
+            raise _too_many(path)
+        names = [name.replace("*", str(each)) for each in range(count)]
     groups = _groups(layout, stacked, inputs, outputs, conv)
     shape, split = [math.prod(size_of[axis] for axis in group if axis != "1") for group in groups], None
     if shared:

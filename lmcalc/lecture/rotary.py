@@ -3,6 +3,8 @@
 The reference kernels themselves run here, on SymPy's symbols: `primitives.rotate` and `positions.sinusoids`.
 """
 
+import math
+
 import numpy
 import sympy
 from sympy.simplify.fu import TR10i as of_sums  # products of sines and cosines as those of sums of angles
@@ -68,8 +70,8 @@ def rope():
         sympy.simplify(change.subs(dict.fromkeys(sympy.symbols("x1 x2 y1 y2"), 0))),
     )
     made.good(
-        "64 entries, 1,000 pairs moved by up to 10,000 places: rotary scores change by at most "
-        f"{numerically('rotary'):.0e}"
+        "64 entries, 1,000 pairs moved by up to 10,000 places: rotary scores change by less than "
+        f"{10.0 ** math.ceil(math.log10(numerically('rotary'))):.0e}, which is rounding"
     )
     made.misleads(f"of the same vectors with sinusoids added they change by up to {numerically('added'):.2f}")
     made.misleads(

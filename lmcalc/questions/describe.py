@@ -13,8 +13,8 @@ GATED = {"silu": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU
          "sigmoid": "GLU", None: "LiGLU", "clamped_glu": "SwiGLU", "limited_glu": "SwiGLU"}  # fmt: skip
 PLAIN = {"relu": "ReLU", "relu2": "ReLU^2", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU", "xielu": "xIELU"}
 
-RELATIVE = {"Alibi": "ALiBi", "BucketedBias": "relative bias", "RelativeVectors": "relative vectors (Shaw)",
-            "RelativeXL": "relative (Transformer-XL)"}  # fmt: skip
+RELATIVE = {"Alibi": "ALiBi", "BucketedBias": "relative bias", "OwnBucketedBias": "relative bias",
+            "RelativeVectors": "relative vectors (Shaw)", "RelativeXL": "relative (Transformer-XL)"}  # fmt: skip
 
 
 def is_a(component, name):
@@ -82,6 +82,8 @@ def sides_word(reach):
 
 def positions_word(attention):
     """How positions enter within a layer: ("rotary", "rotary, base 10,000") or (None, None)."""
+    if is_a(attention, "DisentangledAttention"):
+        return "disentangled", "disentangled: products with the vectors of distances"
     rotary, relative = getattr(attention, "rotary", None), getattr(attention, "relative", None)
     if relative is not None:
         name = RELATIVE.get(type(relative).__name__, type(relative).__name__)
@@ -276,8 +278,8 @@ def head_words(head):
         lines.append(f"{size(head.project_out.inputs)} -> {size(head.width)} before it")
     if head.softcap is not None:
         lines.append(f"logits capped at {share(head.softcap)}")
-    if head.bias:
-        lines.append("biases")
+    if head.bias or head.logits_bias:
+        lines.append("biases" if head.bias else "biases that are a buffer")
     return f"{size(head.width)} -> {size(head.vocab_size)}{', the embedding again' if head.tied else ''}", lines
 
 
@@ -327,6 +329,12 @@ WORDS = {
     "SinusoidalPositions": lambda positions: ("sines and cosines, added", []),
     "LearnedPositions": lambda positions: (f"{size(positions.axes()['J'])} x {size(positions.d_model)}, added", []),
     "PositionBias": lambda bias: (f"relative bias in {size(bias.buckets)} buckets, shared by all layers", []),
+    "DistanceVectors": lambda vectors: (
+        f"{size(vectors.axes()['J'])} x {size(vectors.d_model)}, a vector a distance, for all layers", []),
+    "MoreTokenTypes": lambda more: (
+        f"{' + '.join(size(each.types) for each in more.tables)} x {size(more.tables[0].d_model)}, added", []),
+    "SharedBlocks": lambda shared: (
+        f"{len(shared.blocks)} block{'' if len(shared.blocks) == 1 else 's'} that layers share", []),
     "TokenTypes": lambda types: (f"{size(types.types)} x {size(types.d_model)}, added", []),
 }  # fmt: skip
 

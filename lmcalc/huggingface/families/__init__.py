@@ -125,6 +125,7 @@ FAMILIES = {
     "diffllama": ("other", "diffllama"),
     "gemma3n_text": ("gemma", "gemma3n"),
     "gemma4_text": ("gemma", "gemma4"),
+    "gemma4_unified_text": ("gemma", "gemma4_unified"),
     # latent attention
     "deepseek_v2": ("latent", "deepseek_v2"),
     "deepseek_v3": ("latent", "deepseek_v3"),
@@ -140,6 +141,7 @@ FAMILIES = {
     "youtu": ("latent", "youtu"),
     # attention to compressed keys, or to chosen blocks of keys
     "deepseek_v4": ("sparse", "deepseek_v4"),
+    "minimax_m3_vl_text": ("sparse", "minimax_m3"),
     # encoders
     "albert": ("encoders", "albert"),
     "bert": ("encoders", "bert"),
@@ -147,6 +149,8 @@ FAMILIES = {
     "big_bird": ("encoders", "big_bird"),
     "camembert": ("encoders", "roberta"),
     "data2vec-text": ("encoders", "roberta"),
+    "deberta": ("encoders", "deberta"),
+    "deberta-v2": ("encoders", "deberta_v2"),
     "distilbert": ("encoders", "distilbert"),
     "electra": ("encoders", "electra"),
     "ernie": ("encoders", "ernie"),
@@ -220,6 +224,7 @@ OUTSIDE = {
     "openlm": ("outside", "openlm"),
     "phi3small": ("outside", "phi3small"),
     "qwen": ("outside", "qwen"),
+    "rwkv5": ("outside", "rwkv5"),
     "step3_text": ("outside", "step3"),
     # with no code at all: the tables of papers
     "chinchilla": ("papers", "gopher"),
@@ -253,6 +258,7 @@ NESTED = {
     "gemma3": "gemma3_text",
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
+    "gemma4_unified": "gemma4_unified_text",
     "glm46v": "glm4v_text",
     "glm4v": "glm4v_text",
     "glm4v_moe": "glm4v_moe_text",
@@ -274,6 +280,7 @@ NESTED = {
     "janus": "llama",
     "kimi_k25": "kimi_k2",
     "kimi_k3": "kimi_linear",
+    "minimax_m3_vl": "minimax_m3_vl_text",
     "lfm2_vl": "lfm2",
     "lighton_ocr": "qwen3",
     "llama4": "llama4_text",

@@ -142,6 +142,48 @@ def tapas(c):
     return _alone(c) | {"token_types": rows[0], "more_token_types": rows[1:] or None}
 
 
+def deberta(c):
+    c.only("talking_head", False, "heads are not mixed")
+    return _disentangled(c, rows="sequence", key_bias=False) | {"attention_bias": "all_but_k"}
+
+
+def deberta_v2(c):
+    c.only("conv_kernel_size", 0, "no convolution beside the first layer")
+    c.skip("conv_act", "conv_groups")
+    norms = (c.get("text", "norm_rel_ebd") or "none").lower().split("|")
+    found = _disentangled(c, shared=c.get("bool", "share_att_key") or False,
+                          normed="layer_norm" in [each.strip() for each in norms])  # fmt: skip
+    return found | {"head_dim": c.get("size", "attention_head_size")}
+
+
+def _disentangled(c, **table):
+    """BERT whose attention meets positions in products of their own. table: see components/disentangled.py."""
+    c.skip("pooler_dropout", "pooler_hidden_act", "pooler_hidden_size", "legacy")
+    found, width = _alone(c), c.get("size", "embedding_size")
+    if width not in (None, found["d_model"]):
+        c.refuse("embedding_size", width, f"{found['d_model']}, the width of the model")
+    relative, learned = c.get("bool", "relative_attention"), c.get("bool", "position_biased_input")
+    most, buckets = (c.get("number", key) or -1 for key in ("max_relative_positions", "position_buckets"))
+    given = c.data.get("pos_att_type") or []
+    words = [each.strip() for each in given.lower().split("|")] if isinstance(given, str) else given
+    c.skip("pos_att_type")
+    if not isinstance(words, list) or any(each not in POSITION_TERMS for each in words) or (relative and not words):
+        c.refuse("pos_att_type", given, "c2p and p2c, or one of them" + ("" if relative else ", or none"))
+    found["token_types"] = c.get("count", "type_vocab_size") or None
+    if not relative:
+        scale = (head_dim(c, found) * (1 + len(words))) ** -0.5 if words else None
+        return found | {"positions": "learned" if learned else "none", "score_scale": scale}
+    buckets = int(buckets) if buckets >= 1 else None
+    return found | {
+        "positions": "disentangled", "position_table": learned,
+        "position_max_distance": int(most) if most >= 1 else c.need("size", "max_position_embeddings"),
+        "position_buckets": buckets, "disentangled": {"terms": [POSITION_TERMS[each] for each in words], **table},
+    }  # fmt: skip
+
+
+POSITION_TERMS = {"c2p": "content_to_position", "p2c": "position_to_content"}
+
+
 def _alone(c, is_decoder=False, width="intermediate_size", ffn=None):
     """What a BERT has, but for token types: learned positions, norms behind each sum, a head with a transform."""
     if not is_decoder:
@@ -204,7 +246,10 @@ def eurobert(c):
 def nomic_bert(c):
     found = _turned(c)
     return found | {
-        "ffn": gated(c), "ffn_bias": None, "attention_bias": "none", "head_activation": plain(c),
+        "ffn": gated(c),
+        "ffn_bias": None,
+        "attention_bias": "none",
+        "head_activation": plain(c),
         "tied": found["tied"] is not False,
     }
 

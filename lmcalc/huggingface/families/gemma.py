@@ -98,6 +98,12 @@ def gemma4(c):
     return found | by_layer(names, kinds)
 
 
+def gemma4_unified(c):
+    for key, value in (("enable_moe_block", False), ("hidden_size_per_layer_input", 0)):
+        c.only(key, value, "the class in transformers knows no other")
+    return gemma4(c)
+
+
 def _per_layer(c, vocab_size):
     """Embeddings of the layers' own."""
     rows, width = c.get("size", "vocab_size_per_layer_input"), c.get("count", "hidden_size_per_layer_input") or None

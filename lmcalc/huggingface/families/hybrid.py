@@ -380,10 +380,10 @@ def kimi_linear(c):
 def bailing_hybrid(c):
     found = latent(c) | {"rope_layout": "interleaved", "attention_gate": True, "attention_gate_by_head": True}
     found["n_mtp_layers"] = c.get("count", "num_nextn_predict_layers", "num_mtp_layers") or None
-    c.skip("mtp_loss_scaling_factor")
+    c.skip("mtp_loss_scaling_factor", "rope_theta")
     count, every = found["n_layers"], c.need("size", "layer_group_size")
     default = [LINEAR if (layer + 1) % every else FULL for layer in range(count)]
-    size = c.need("size", "linear_head_dim", "head_dim")
+    size = c.get("size", "linear_head_dim") or c.need("size", "head_dim")  # a saved head_dim is that of other layers
     delta = {
         "n_mixer_heads": c.get("size", "linear_num_heads") or found["n_heads"], "mixer_head_dim": size,
         "conv_kernel": c.get("size", "linear_conv_kernel_dim", "short_conv_kernel_size"), "gates_full_rank": True,

@@ -5,7 +5,7 @@ are those of its configuration class for the other keys.
 """
 
 from ..layers import rotary
-from .common import bias, experts, first_dense, flag, heads, llama_like, with_experts
+from .common import bias, experts, first_dense, flag, heads, llama_like, sizes, with_experts
 from .dense import qwen2
 
 LLAMA = {"hidden_act": "silu", "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "rope_theta": 10000.0}
@@ -40,6 +40,8 @@ DEFAULTS = {
     # run.py and model.py of xai-org/grok-1
     "grok-1": {"hidden_act": "gelu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "max_attn_value": 30.0,
                "tie_word_embeddings": True},
+    # configuration_rwkv5.py of RWKV-5 World
+    "rwkv5": {"layer_norm_epsilon": 1e-5, "head_size": 64, "tie_word_embeddings": False, "vocab_size": 65536},
     # open_lm/model.py, Params; the two that open_lm takes from its command line are those of DCLM's training
     # configurations (mlfoundations/dclm, training/configs), whose models are the published ones of this type
     "openlm": {"norm_eps": 1e-5, "seq_len": 2048, "post_embed_norm": False, "weight_tying": False,
@@ -218,6 +220,23 @@ def grok(c):
         "score_scale": c.need("positive", "attn_output_multiplier"),
         "embedding_scale": c.need("positive", "embedding_multiplier_scale"),
         "logit_scale": c.need("positive", "output_multiplier_scale"), **rotary(c, found),
+    }  # fmt: skip
+
+
+def rwkv5(c):
+    """RWKV-5, version 5.2; its feed-forward is 3.5 times as wide, a multiple of 32, and its norm over a head has 1e-5."""
+    c.only("model_version", "5_2", "heads with a decay for each channel, and a gate")
+    c.skip("context_length", "num_attention_heads")  # the published code goes by head_size
+    c.skip("rescale_every")  # halves activations for float16: only the epsilon of a norm notices
+    found, size = sizes(c, headless=True), c.need("size", "head_size")
+    width = found["d_model"]
+    if width % size:
+        c.refuse("head_size", size, f"a divisor of hidden_size = {width}")
+    c.only("attention_hidden_size", width, "that of hidden_size, which its heads are made of")
+    return found | {
+        "mixer": "rwkv5", "n_mixer_heads": width // size, "mixer_head_dim": size, "mixer_norm_eps": 1e-5,
+        "ffn": "channel_mix", "d_ff": c.get("size", "intermediate_size") or width * 7 // 64 * 32,
+        "norm": "layernorm", "positions": "none", "embedding_norm": True,
     }  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from .dense import DENSE, FALCON_40B, LLAMA, T5_PLAIN
 from .encoders import ENCODERS, albert, at_run_time
 from .gemma import GEMMA
 from .gpt import GPT
-from .hybrid import CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID
-from .latent import LATENT, WITHOUT_Q_LATENT
+from .hybrid import BAILING_FUSED, CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID
+from .latent import LATENT, without_q_latent
 from .llama import LLAMAS
 from .moe import MOE
 from .multimodal import MULTIMODAL
@@ -27,7 +27,7 @@ from .qwen import LARA_AT_RUN_TIME, QWENS
 from .recurrent import RECURRENT
 from .seq2seq import APART, SEQ2SEQ
 from .sigmoid_moe import SARVAM, SIGMOID_MOE
-from .sparse import SPARSE, deepseek_v4
+from .sparse import SPARSE, deepseek_v4, minimax_m3
 from .zamba import ZAMBA, zamba
 
 NAMES = (
@@ -40,7 +40,7 @@ CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outpu
 PREFIXES = (
     "transformer.", "model.", "bert.", "gpt_neox.", "backbone.", "rwkv.", "roberta.", "distilbert.", "electra.",
     "albert.", "mpnet.", "ernie.", "data2vec_text.", "roberta_prelayernorm.", "rembert.", "roformer.", "nomic_bert.",
-    "gte.", "esm.", "esmc.", "tapas.",
+    "gte.", "esm.", "esmc.", "tapas.", "deberta.",
 )  # fmt: skip
 ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
@@ -55,7 +55,7 @@ LEFT_OVER = (
     r"(model\.)?embed_positions\.weights",
     r"(\w+\.)?pooler(\.dense)?\.(weight|bias)",
     r"(cls\.seq_relationship|sop_classifier\.classifier)\.(weight|bias)",
-    r"discriminator_predictions\.(dense|dense_prediction)\.(weight|bias)",
+    r"(discriminator_predictions\.(dense|dense_prediction)|mask_predictions\.(dense|LayerNorm|classifier))\.(weight|bias)",
     r"(roformer\.)?encoder\.embed_positions\.weight",
     r"(esm\.)?contact_head\.regression\.(weight|bias)",
     r".*\.rotary_embeddings\.inv_freq",
@@ -81,7 +81,18 @@ ALIASES = (
     (r"\.mlp\.gate\.e_score_correction_bias$", ".moe.router.expert_bias"),
     (r"\.mlp\.gate\.e_score_correction_bias$", ".mlp.experts.e_score_correction_bias"),
     (r"\.mlp\.shared_experts\.", ".mlp.shared_expert."),
+    (r"\.mlp\.gate\.e_score_correction_bias$", ".mlp.gate.expert_bias"),
     (r"\.mlp\.e_score_correction_bias$", ".mlp.expert_bias"),
+    (r"^model\.embed_tokens\.", "model.word_embeddings."),
+    (r"\.self_attn\.forget_gate\.", ".attention."),
+    (r"\.self_attn\.o_proj\.", ".attention.dense."),
+    (r"\.self_attn\.q_norm\.", ".attention.query_layernorm."),
+    (r"\.self_attn\.k_norm\.", ".attention.key_layernorm."),
+    (r"\.self_attn\.", ".attention."),
+    (r"\.mlp\.fc1\.", ".W_down."),
+    (r"\.mlp\.fc2\.", ".W_up."),
+    (r"\.q_gate_proj\.", ".q_b_proj."),
+    (r"\.g_proj\.", ".gate_proj."),
     (r"\.mlp\.gate\.", ".mlp.router.gate."),
     (r"\.mlp\.shared_experts\.", ".mlp.shared_mlp."),
     (r"\.mlp\.post_mlp_layernorm\.", ".post_mlp_layernorm."),
@@ -136,14 +147,18 @@ def table(model, file=()):
         return zamba(model)
     if model.family == "deepseek_v4":
         found = deepseek_v4(model, file)
+    if model.family == "minimax_m3_vl_text":
+        found = minimax_m3(file)
     if model.family == "falcon" and fields.get("block") == "parallel_two_norms":
         return found | FALCON_40B
     if model.family in SEQ2SEQ and model.source_embedding is not None:
         found = found | APART
     if model.family in ("t5", "mt5", "umt5", "longt5") and not fields["ffn"].endswith(("glu", "glu_tanh")):
         return found | T5_PLAIN
-    if model.family in LATENT and fields.get("q_latent_dim") is None:
-        found = found | WITHOUT_Q_LATENT
+    if model.family == "bailing_hybrid" and any(name.endswith("_attn.conv1d.weight") for name in file):
+        found = found | BAILING_FUSED
+    if model.family in {*LATENT, "bailing_hybrid"} and fields.get("q_latent_dim") is None:
+        found = found | without_q_latent(found)
     if model.family == "granitemoehybrid" and fields.get("n_experts") is None:
         found = found | GRANITE_DENSE
     if model.family == "sarvam_moe" and not any(name.endswith(".q_proj.weight") for name in file):

@@ -129,6 +129,16 @@ ALBERT_LAYER = {
     "ffn/down": "ffn_output",
     "ffn_sum_norm": "full_layer_layer_norm",
 }
+DEBERTA = _bert("deberta") | {
+    "position_bias/table": "deberta.encoder.rel_embeddings",
+    "position_bias/norm": "deberta.encoder.LayerNorm",
+}
+DEBERTA_SELF = "deberta.encoder.layer.{}.attention.self."
+NEW_HEAD = {  # of DeBERTa with legacy = false, and of its published files
+    "head/bias": "=lm_predictions.lm_head.bias",
+    "head/transform": "lm_predictions.lm_head.dense",
+    "head/transform/norm": "lm_predictions.lm_head.LayerNorm",
+}
 ENCODERS = {
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA,
@@ -198,6 +208,25 @@ ENCODERS = {
         "position_bias/table": "mpnet.encoder.relative_attention_bias",
         L + "attention_sum_norm": "mpnet.encoder.layer.{}.attention.LayerNorm",
     },
+    "deberta": DEBERTA
+    | {
+        L + "attention/q|k|v": DEBERTA_SELF + "in_proj:groups",
+        L + "attention/q_bias": "=" + DEBERTA_SELF + "q_bias",
+        L + "attention/v_bias": "=" + DEBERTA_SELF + "v_bias",
+        L + "attention/position_k": DEBERTA_SELF + "pos_proj",
+        L + "attention/position_q": DEBERTA_SELF + "pos_q_proj",
+    },
+    "deberta-v2": DEBERTA
+    | {
+        L + f"attention/{ours}": DEBERTA_SELF + theirs
+        for ours, theirs in (
+            ("q", "query_proj"),
+            ("k", "key_proj"),
+            ("v", "value_proj"),
+            ("position_k", "pos_key_proj"),
+            ("position_q", "pos_query_proj"),
+        )
+    },
     "albert": ALBERT,
     "modernbert": MODERN,
     "modernbert-decoder": {key: module for key, module in MODERN.items() if "|k|" not in key}
@@ -236,5 +265,7 @@ def albert(model):
 
 
 def at_run_time(family, file):
-    """The rows in which a file differs that has the names which transformers holds at run time."""
+    """The rows in which a file differs that has the names which transformers holds at run time, or another head."""
+    if family in ("deberta", "deberta-v2"):
+        return NEW_HEAD if any(name.startswith("lm_predictions.") for name in file) else {}
     return RENAMED[family] if family in RENAMED and any(".self_attn." in name for name in file) else {}

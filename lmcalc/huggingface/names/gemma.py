@@ -27,6 +27,7 @@ GEMMA = {
         L + "laurel/right": M + "laurel.linear_right",
         L + "laurel/norm": M + "laurel.post_laurel_norm",
     },
+    "gemma4_unified_text": LLAMA | DOUBLE | {L + "layer_scale": "=" + M + "layer_scalar:1"},
     "gemma4_text": LLAMA
     | DOUBLE
     | PER_LAYER

@@ -44,6 +44,25 @@ LFM2 = LLAMA | {
 # OLMo hybrid's convolution is one tensor at run time, which transformers 5.24 cuts in equal thirds when it writes files
 FUSED_CONVOLUTION = {L + "mixer/conv_q|conv_k|conv_v": D + "conv1d:>1<"}
 CUT_CONVOLUTION = {L + "mixer/conv_q|conv_k|conv_v": D + "[qkv]_conv1d:>1<"}
+X = M + "attention."
+BAILING = {
+    **{row: module.replace(S, X) for row, module in (MLA | experts(M)).items()},
+    "embedding/table": "model.word_embeddings",
+    L + "attention/out": X + "dense",
+    L + "attention/gate": X + "g_proj",
+    L + "mixer_norm": M + "input_layernorm",
+    L + "mixer/beta": X + "b_proj",
+    L + "mixer/decay": X + "f_proj",
+    L + "mixer/gate": X + "g_proj",
+    L + "mixer/a_log": "=" + X + "A_log",
+    L + "mixer/dt_bias": "=" + X + "dt_bias",
+    L + "mixer/norm": X + "o_norm",
+    L + "mixer/out": X + "dense",
+    **{f"{L}mixer/{each}": f"{X}{each}_proj" for each in "qkv"},
+    **{f"{L}mixer/conv_{each}": f"{X}{each}_conv1d:>1<" for each in "qkv"},
+    L + "ffn/router/correction": "=" + M + "mlp.gate.expert_bias",
+}
+BAILING_FUSED = {L + "mixer/conv_q|conv_k|conv_v": X + "conv1d:>1<"}  # as transformers holds it at run time
 GRANITE_DENSE = {
     L + "ffn/gate|up": M + "shared_mlp.input_linear",
     L + "ffn/down": M + "shared_mlp.output_linear",
@@ -108,12 +127,12 @@ HYBRID = {
         L + "attention/q_norm": S + "q_norm",
         L + "attention/k_norm": S + "k_norm",
         L + "attention/out": S + "o_proj",
-        L + "attention/gate": S + "g_proj",
+        L + "attention/gate": S + "gate_proj",
         L + "attention_output_norm": M + "post_operator_norm",
         L + "mixer_output_norm": M + "post_operator_norm",
         L + "ffn_output_norm": M + "post_ffn_norm",
     },
-    "bailing_hybrid": MLA | experts(M),
+    "bailing_hybrid": BAILING,
     "kimi_linear": MLA
     | WITHOUT_Q_LATENT
     | experts(M, "block_sparse_moe", inside=W)

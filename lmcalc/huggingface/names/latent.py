@@ -17,6 +17,13 @@ MLA = LLAMA | {
     L + "attention/indexer/weigh": A + "indexer.weights_proj",
 }
 WITHOUT_Q_LATENT = {L + "attention/q|q_rope": A + "q_proj:groups"}
+
+
+def without_q_latent(rows):
+    """The rows of a family that change where queries come from no latent."""
+    return {row: module.replace("q_b_proj", "q_proj") for row, module in rows.items() if "q_b_proj" in module}
+
+
 DEEPSEEK = MLA | experts(M)
 LONGCAT = {
     row.replace("attention", f"attention_{at}", 1): module.replace("self_attn.", f"self_attn.{at}.")
@@ -35,11 +42,11 @@ LATENT = {
     "axk1": DEEPSEEK | {L + "ffn_output_norm": M + "post_mlp_layernorm"},
     "axk2": DEEPSEEK
     | {
-        L + "attention/q|q_rope|gate": A + "q_gate_proj:groups",
+        L + "attention/q|q_rope|gate": A + "q_b_proj:groups",
         **{
             L + ours + row: M + theirs + module
             for ours, theirs in (("attention_norm", "input_layernorm"), ("ffn_norm", "post_attention_layernorm"))
-            for row, module in (("/norm", ".norm"), ("/down", ".mlp.fc1"), ("/up", ".mlp.fc2"))
+            for row, module in (("/norm", ".norm"), ("/down", ".W_down"), ("/up", ".W_up"))
         },
     },
     "mistral4": DEEPSEEK,

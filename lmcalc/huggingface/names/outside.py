@@ -2,6 +2,7 @@
 
 from .dense import GPT2, LLAMA, L, M
 from .moe import experts
+from .recurrent import RECURRENT, R
 
 G, T = "transformer.encoder.layers.{}.", "transformer.h.{}."
 OUTSIDE = {
@@ -38,6 +39,14 @@ OUTSIDE = {
         L + "attention/q|k|v": M + "self_attn.query_key_value:groups",
         L + "attention/out": M + "self_attn.dense",
         L + "ffn/gate|up": M + "mlp.up_proj:turns",
+    },
+    "rwkv5": RECURRENT["rwkv"]
+    | {
+        L + "mixer/mix_gate": "=" + R + "attention.time_mix_gate:11>",
+        L + "mixer/gate": R + "attention.gate",
+        L + "mixer/first": "=" + R + "attention.time_faaaa",
+        L + "mixer/decay": "=" + R + "attention.time_decay",
+        L + "mixer/norm": R + "attention.ln_x",
     },
     "qwen": GPT2 | {L + "ffn/gate": T + "mlp.w2", L + "ffn/up": T + "mlp.w1", L + "ffn/down": T + "mlp.c_proj"},
 }

@@ -1,7 +1,7 @@
 """Attention to compressed keys, or to chosen blocks of keys."""
 
-from .dense import L, M
-from .moe import PARTS, W
+from .dense import LLAMA, L, M
+from .moe import PARTS, W, experts
 
 # weight: (its name in files, its name at run time, each without "model.layers.{}."); how it lies behind a colon
 IN_LAYER = {
@@ -81,4 +81,30 @@ def _compressor(module, held, before):
     return found
 
 
-SPARSE = {"deepseek_v4": {}}  # made for each model
+
+MINIMAX_M3 = {
+    **LLAMA,
+    **experts(M, "block_sparse_moe", inside=W),
+    L + "ffn/router/correction": f"={M}block_sparse_moe.e_score_correction_bias",
+    **{f"{L}attention/indexer/{each}": f"{M}self_attn.index_{each}_proj" for each in "qk"},
+    **{f"{L}attention/indexer/{each}_norm": f"{M}self_attn.index_{each}_norm" for each in "qk"},
+}
+MINIMAX_M3_HELD = {  # at run time
+    **experts(M),
+    L + "ffn/gate|up": M + "mlp.gate_up_proj",
+    L + "ffn/shared/ffn/gate|up": M + "mlp.shared_experts.gate_up_proj",
+    **{f"{L}attention/indexer/{each}": f"{M}self_attn.indexer.{each}_proj" for each in "qk"},
+    **{f"{L}attention/indexer/{each}_norm": f"{M}self_attn.indexer.{each}_norm" for each in "qk"},
+}
+
+
+def minimax_m3(file=()):
+    """The rows of MiniMax M3: of files, or of the class at run time, whichever `file` has."""
+    held = any(".indexer." in name or name.endswith("mlp.gate_up_proj.weight") for name in file)
+    if not held:
+        return MINIMAX_M3
+    apart = {f"{L}ffn/{part}" for part in PARTS[:2]} | {f"{L}ffn/shared/ffn/{part}" for part in PARTS[:2]}
+    return {row: name for row, name in (MINIMAX_M3 | MINIMAX_M3_HELD).items() if row not in apart}
+
+
+SPARSE = {"deepseek_v4": {}, "minimax_m3_vl_text": MINIMAX_M3}  # the first is made for each model
