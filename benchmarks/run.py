@@ -5,7 +5,8 @@
 Processor time (user and system, of the process alone), median of so many runs, taken in turns. Of a cold start:
 `lmcalc report` of the largest card on a machine, as a table and as JSON, against `import rich.table`, and
 `lmcalc compare` of twenty cards on three machines against a report; of a sweep: a
-million points of the Python API against its limit, ten million on four machines, and a point of it against a report.
+million points of the Python API against its limit, ten million on four machines, and a point of it against a report; of
+the header of a checkpoint of a thousand tensors: against json.loads of one.
 --large: a hundred million points written to a file as well. --peer: a Python that has the package llm-flops (pip
 install llm-flops rich), whose JSON estimate and evaluation in a loop are measured beside.
 
@@ -80,6 +81,35 @@ SPREAD = """
 start = time.process_time()
 columns = [found[name] for name in found if name not in found.labels]
 spent += time.process_time() - start"""
+SECONDS, TIMES_JSON = 0.2, 40  # limits of reading a header of a thousand tensors
+HEADER = """
+import json, os, struct, time
+from lmcalc import headers
+
+def mean(what, times=20):
+    what()
+    start = time.process_time()
+    for _ in range(times):
+        what()
+    return (time.process_time() - start) / times
+
+names, size = [f"model.layers.{number}.mlp.up_proj.weight" for number in range(1000)], 2 * 1024 * 4096
+rows = {name: {"dtype": "BF16", "shape": [4096, 1024], "data_offsets": [at * size, (at + 1) * size]}
+        for at, name in enumerate(names)}
+text = json.dumps(rows).encode()
+with open("model.safetensors", "wb") as file:
+    file.write(len(text).to_bytes(8, "little") + text)
+    file.truncate(8 + len(text) + len(rows) * size)
+word = lambda text: struct.pack("<Q", len(text)) + text.encode()
+head = b"GGUF" + struct.pack("<IQQ", 3, len(names), 1) + word("tokenizer.ggml.tokens")
+head += struct.pack("<IIQ", 9, 8, 128_256) + b"".join(word(f"token {number}") for number in range(128_256))
+head += b"".join(word(name) + struct.pack("<I2QIQ", 2, 1024, 4096, 30, at * size) for at, name in enumerate(names))
+with open("model.gguf", "wb") as file:
+    file.write(head)
+    file.truncate(len(head) + 32 + len(names) * size)
+both = (mean(lambda: headers.read(name)) for name in ("model.safetensors", "model.gguf"))
+print(mean(lambda: json.loads(text)), *both)
+"""
 TEN = {
     "sweep of 10,000,000 points": MANY.replace("MORE", ""),
     "the same, all columns spread": MANY.replace("MORE", SPREAD),
@@ -195,6 +225,13 @@ def main():
     )
     if faster < FASTER:
         broken.append("a point against a report")
+    base, *found = map(float, spent(sys.executable, ["-c", HEADER])[1].split())
+    print(f"\n{'a header of 1,000 tensors':40} {'ms':>8} {'ratio':>8} {'limit':>8}")
+    for name, seconds in zip(("safetensors", "GGUF, with a vocabulary of 128,256"), found):
+        print(f"{name:40} {1000 * seconds:8.1f} {seconds / base:8.1f} {TIMES_JSON:8}")
+        if seconds > SECONDS or seconds / base > TIMES_JSON:
+            broken.append(f"header: {name}")
+
     if options.large:
         seconds, held = large()
         print(f"{'100,000,000 points to a file':40} {seconds / 100:8.3f} {'':8} {'':8} {held / 1e6:8.0f}")

@@ -186,6 +186,20 @@ class Compressions:
             data = np.concatenate((np.broadcast_to(keys.data, (*of.shape[:-1], keys.data.shape[-1])), of), axis=-1)
         return Mask(keys.pairs + entries.pairs, data, entries.index)
 
+    # Residual streams -----------------------------------------------------------------------------------------------
+
+    def stream(self, x):
+        """x (BTD) as the one place of a new axis, n: a view."""
+        sizes = (*x.sizes[:2], 1, *x.sizes[2:])
+        return self._emit("view", [x], "BTn" + x.axes[2:], sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base,
+                          parts=(x,) if x.parts is None else x.parts, writes=False, shape=sizes)  # fmt: skip
+
+    def stream_behind(self, streams, x):
+        """Streams (BTnD) and behind them x (BTD): a view, and reading it reads both."""
+        parts = [part for each in (streams, x) for part in ((each,) if each.parts is None else each.parts)]
+        sizes = (*streams.sizes[:2], streams.sizes[2] + 1, *streams.sizes[3:])
+        return self._emit("behind_all", [streams, x], streams.axes, sizes, reads=(), parts=tuple(parts), writes=False)
+
     # Other orders of axes -------------------------------------------------------------------------------------------
 
     def order(self, x, axes):

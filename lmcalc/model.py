@@ -265,16 +265,19 @@ def stacked(reader, count, make):
     Layers that repeat in a pattern become nested runs: ["5*local", "global"] over 62 layers is 10 times (5 local, 1
     global), then 2 local. Where all of them do not, the longest stretches do that repeat themselves.
     """
-    pattern = reader.get("layers")
+    pattern, blockwise = reader.get("layers"), reader.get("block") == "attention_residual"
     if pattern is None:
         if reader.get("kinds") is not None:
             reader.refuse("kinds", sorted(reader.get("kinds")), "only together with layers")
-        return (Run(count, (("layers", make(reader)),)),)
-    kinds, every = reader.get("kinds", {}), _expanded(reader, pattern)
+        if not blockwise:
+            return (Run(count, (("layers", make(reader)),)),)
+    kinds, every = ({"all": {}}, ["all"]) if pattern is None else (reader.get("kinds", {}), _expanded(reader, pattern))
     every = (every * (count // len(every) + 1))[:count]
     for field, file in (("kv_from", "shared_kv"), ("index_shared", "indexer")):
         if any(each.get(field) for each in kinds.values()):
             components.load((file, "refuse_gaps"))(reader, every)
+    if blockwise:
+        kinds, every = components.load(("attention_residual", "placed"))(reader, kinds, every)
     blocks = {name: make(reader.kind(name, changes)) for name, changes in kinds.items()}  # those without a layer, too
     period, labels = shortest_period(every), {}
 
@@ -410,7 +413,8 @@ def _stack(reader, count, causal=True, crossed=False):
 
         parts["memory"] = shared_blocks(reader)
     if reader.get("embedding_norm", False):
-        parts["embedding_norm"] = components.norm(reader, *embeddings.sum_width(reader))
+        kind = reader.get("embedding_norm_kind")
+        parts["embedding_norm"] = components.norm(reader, *embeddings.sum_width(reader), kind=kind)
         parts["norm_first"] = reader.get("embedding_norm_first", False)
     if reader.get("final_norm", reader.get("norm_placement", "pre") != "post"):
         parts["final_norm"] = components.norm(reader, width, kind=reader.get("final_norm_kind"))
@@ -475,6 +479,8 @@ def _feed_forward(reader):
         if not dense:
             reader.refuse("n_experts", experts, f"0 with ffn = {reader['ffn']!r}, of which no expert can be made")
         make = components.load(form)
+    elif dense and reader.get("projection_groups") is not None:
+        from .components.grouped import feed_forward as make
     elif dense:
         from .components.feed_forward import feed_forward as make
     elif reader.get("experts_beside_ffn", False):

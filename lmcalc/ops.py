@@ -341,6 +341,11 @@ class Ops(Scans, Routes, Compressions):
         return self._emit("view", [x], axes, x.sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base,
                           writes=False)  # fmt: skip
 
+    def reshape(self, x, axes, sizes):
+        """The same values with axes split and merged, in order: a view."""
+        return self._emit("view", [x], axes, sizes, reads=(), role=x.role, dtype=x.dtype, base=x.base, writes=False,
+                          shape=sizes)  # fmt: skip
+
     def at(self, x, axis, place):
         """x at one place of an axis, which is lost: a view."""
         where = x.axes.index(axis)
@@ -356,6 +361,10 @@ class Ops(Scans, Routes, Compressions):
         return self._emit("spread", [x], x.axes[:at] + axis + x.axes[at:], sizes, reads=(), role=x.role, dtype=x.dtype,
                           base=x.base, parts=(x,) if x.parts is None else x.parts, writes=False, at=at,
                           shape=sizes)  # fmt: skip
+
+    def neighbours(self, x, sizes):
+        """For each token what is at the next one, at itself and at the one before, side by side: zeros at the ends."""
+        return self._emit("neighbours", [x], x.axes, sizes)
 
     def rest(self, x, axis, new):
         """The places of an axis behind the first, under a new name for it: a view."""

@@ -27,7 +27,8 @@ def _model(command):
     command.add_argument(
         "model",
         metavar="MODEL",
-        help="a card's name (see lmcalc models), a path to a card, config.json or .gguf file, or a hub id",
+        help="a card's name (see lmcalc models), a path to a card, a config.json or .gguf file, or a folder with one, "
+        "or a hub id",
     )
 
 

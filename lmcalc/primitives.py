@@ -450,6 +450,12 @@ def lead(np, x, rest):
 
 
 @primitive(MOVEMENT)
+def behind_all(np, rest, x):
+    """x behind the places of the last axis but one."""
+    return np.concatenate((rest, x[..., None, :]), axis=-2)
+
+
+@primitive(MOVEMENT)
 def within(np, index, limit):
     """An index with 0 where it is beyond the rows of a table."""
     return np.where(index < limit, index, 0)
@@ -487,6 +493,13 @@ def view(np, x, take=None, order=None, shape=None):
 def relative_shift(np, x, index):
     """Scores by distance put where the keys at those distances are (Dai et al. 2019, appendix B)."""
     return np.take_along_axis(x, np.broadcast_to(index, x.shape), axis=-1)
+
+
+@primitive(MOVEMENT)
+def neighbours(np, x):
+    """Along the last axis: the entries of the next token, those of a token, those of the one before it."""
+    whole = np.pad(x, ((0, 0), (1, 1), (0, 0)))
+    return np.concatenate((whole[:, 2:], x, whole[:, :-2]), axis=-1)
 
 
 @primitive(MOVEMENT)

@@ -63,8 +63,11 @@ def rotary(config):
     table = getattr(config, "rope_parameters", None)
     if not table or "main" in table:  # DeepSeek V4: its own keys say all
         return {}
-    if "full_attention" in table:
-        full, sliding = (table[each] for each in ("full_attention", "sliding_attention"))
+    if "rope_type" not in table and "sliding_attention" not in table:
+        table = next(iter(table.values()))  # of the only type of layers that a class has by default
+    if "sliding_attention" in table and "rope_type" not in table:
+        other = next(each for each in table if each != "sliding_attention")
+        full, sliding = table[other], table["sliding_attention"]
         parts = [each and each.get("partial_rotary_factor", 1.0) for each in (full, sliding)]
         if full is None or full.get("rope_type", "default") != "default" or parts[0] != parts[1]:
             return {"rope_parameters": table}

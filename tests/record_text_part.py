@@ -1,7 +1,7 @@
 """A language model of the text part of a multimodal one, for the recorders: its text model, and a head on top.
 
 That is what the multimodal class computes of text alone: it looks up tokens, runs its text model and puts one matrix
-behind it, scaled by logits_scaling where it has that (Granite).
+behind it, scaled by logits_scaling where it has that (Granite), or scaled and capped (Muse).
 """
 
 import transformers
@@ -27,6 +27,9 @@ class TextPart(transformers.PreTrainedModel):
             cache = transformers.DynamicCache(config=self.config)
         out = self.model(input_ids=input_ids, cache=cache, use_cache=use_cache, **keywords)
         logits = self.lm_head(out.last_hidden_state) / getattr(self.config, "logits_scaling", 1.0)
+        logits = logits * getattr(self.config, "output_multiplier", 1.0)
+        if getattr(self.config, "final_logit_softcapping", None) is not None:
+            logits = self.config.final_logit_softcapping * (logits / self.config.final_logit_softcapping).tanh()
         return CausalLMOutputWithPast(logits=logits, cache=out.cache)
 
     def _init_weights(self, module):

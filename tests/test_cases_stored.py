@@ -36,7 +36,7 @@ def more_bits(layer, count):
 
 def test_m5_bits_of_a_name_and_of_a_file(tmp_path):
     """IQ2_XS is 2.31 bits by name; half of the bytes of an 8B model are its embedding and head."""
-    tensors = {name: ("F16", (128256, 4096)) for name in ("token_embd.weight", "output.weight")}
+    tensors = dict.fromkeys(("token_embd.weight", "output.weight"), ("F16", (128256, 4096)))
     tensors["output_norm.weight"] = "F32", (4096,)
     for layer in range(32):
         at = f"blk.{layer}."
@@ -52,7 +52,9 @@ def test_m5_bits_of_a_name_and_of_a_file(tmp_path):
     assert round(found["bytes"]["total"] / GiB, 2) == 3.88 and round(found["bits_per_weight"], 3) == 4.150
     parts = {row["name"]: row for row in found["by_part"]}
     ends = [parts.pop(name) for name in ("token_embedding", "lm_head")]
-    assert {row["bits_per_weight"] for row in ends} == {16.0} and sum(row["params"] for row in ends) == 2 * 128256 * 4096
+    assert {row["bits_per_weight"] for row in ends} == {16.0} and sum(
+        row["params"] for row in ends
+    ) == 2 * 128256 * 4096
     repeating = {what: sum(row[what] for row in parts.values()) for what in ("params", "bytes")}
     assert repeating["params"] - 4096 == 6_979_584_000  # the last norm is in no layer
     assert round(repeating["bytes"] / GiB, 3) == 1.923

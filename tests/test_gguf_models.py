@@ -29,7 +29,10 @@ ARCH = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}
 # Tensors: {name: shape} as the converter leaves them ---------------------------------------------------------------
 
 RENAMED = (  # before the package's names are looked up
-    (r"^bert\.", ""),
+    (r"^(bert|nomic_bert)\.", ""),
+    (r"^model\.(embeddings|layers\.\d+\.(attn|mlp|attn_norm|mlp_norm)|final_norm)\b(?=.*(tok_embeddings|embeddings\.norm|Wqkv|Wo|Wi|attn_norm|mlp_norm|final_norm))", r"\1"),
+    (r"self_attn\.attn_sub_norm", "self_attn.inner_attn_ln"),
+    (r"mlp\.ffn_sub_norm", "mlp.ffn_layernorm"),
     (r"^transformer\.(h\.\d+\.(self_attention|post_attention_layernorm|input_layernorm|mlp\.dense)|ln_f|word_emb)", r"\1"),
     (r"(mamba|mixer|linear_attn|self_attn)\.dt_bias$", r"\1.dt_proj.bias"),
     (r"e_score_correction_bias$", "e_score_correction.bias"),
@@ -40,7 +43,7 @@ RENAMED = (  # before the package's names are looked up
     (r"experts\.down_proj_bias$", "experts.down_proj.bias"),
     (r"norm_attn_norm\.norm_2", "norm_attn_norm.norm_2"),
 )  # fmt: skip
-SKIPPED = r"cls\.|.*act_fn\.|.*\.norms\.[1-9]"
+SKIPPED = r"cls\.|head\.|decoder\.bias|.*act_fn\.|.*\.norms\.[1-9]"
 
 
 def converted(arch, tensors, config):
@@ -88,10 +91,16 @@ def shaped(arch, name, shape, c):
     if name.endswith("kv_b_proj.weight") and arch != "minicpm3":
         heads, keys, values = c["num_attention_heads"], c["qk_nope_head_dim"], c["v_head_dim"]
         assert shape[0] == heads * (keys + values)
-        return [(here + "attn_k_b.weight", (heads, shape[1], keys)), (here + "attn_v_b.weight", (heads, values, shape[1]))]
+        return [
+            (here + "attn_k_b.weight", (heads, shape[1], keys)),
+            (here + "attn_v_b.weight", (heads, values, shape[1])),
+        ]
     if name.endswith("in_proj_qkvz.weight"):
         inside = c["linear_num_value_heads"] * c["linear_value_head_dim"]
-        return [(here + "attn_qkv.weight", (shape[0] - inside, shape[1])), (here + "attn_gate.weight", (inside, shape[1]))]
+        return [
+            (here + "attn_qkv.weight", (shape[0] - inside, shape[1])),
+            (here + "attn_gate.weight", (inside, shape[1])),
+        ]
     if re.search(r"(block_sparse_moe|shared_mlp)\.input_linear\.weight$", name):
         half = (*shape[:-2], shape[-2] // 2, shape[-1])
         ending = "_exps" if "moe" in name else "_shexp" if c.get("num_local_experts") else ""
@@ -112,7 +121,12 @@ def shaped(arch, name, shape, c):
     if arch == "gpt2" and re.search(r"(c_attn|c_proj|c_fc)\.weight$", name):
         return [(name, shape[::-1])]
     if re.search(r"altup_(unembed_)?projections\.0\.weight$", name):
-        return [(("altup_unembd_proj" if "unembed" in name else "altup_proj") + ".weight", (c["altup_num_inputs"] - 1, *shape))]
+        return [
+            (
+                ("altup_unembd_proj" if "unembed" in name else "altup_proj") + ".weight",
+                (c["altup_num_inputs"] - 1, *shape),
+            )
+        ]
     if re.search(r"altup_(unembed_)?projections\.", name):
         return []
     if ".norms.0" in name:
@@ -165,7 +179,9 @@ def common(w, c):
     ):
         if value is not None:
             write(value)
-    size = first(c, "head_dim", default=0) or (first(c, "hidden_size", default=0) // (c.get("num_attention_heads") or 1))
+    size = first(c, "head_dim", default=0) or (
+        first(c, "hidden_size", default=0) // (c.get("num_attention_heads") or 1)
+    )
     part = first(rope, "partial_rotary_factor", default=c.get("partial_rotary_factor"))
     if part is not None and "qk_rope_head_dim" not in c:
         w.add_rope_dimension_count(int(size * part))
@@ -325,7 +341,9 @@ def lfm2(w, c):
     w.add_shortconv_l_cache(c["conv_L_cache"])
     if c.get("block_auto_adjust_ff_dim"):
         step = c["block_multiple_of"]
-        w.add_feed_forward_length(-(-int(c["block_ffn_dim_multiplier"] * int(2 * c["intermediate_size"] / 3)) // step) * step)
+        w.add_feed_forward_length(
+            -(-int(c["block_ffn_dim_multiplier"] * int(2 * c["intermediate_size"] / 3)) // step) * step
+        )
     if c.get("moe_intermediate_size"):
         wide(w, c)
         w.add_leading_dense_block_count(c["num_dense_layers"])
@@ -435,6 +453,32 @@ def mpt(w, c):
     w.add_max_alibi_bias(float(inside["alibi_bias_max"]))
 
 
+def starcoder(w, c):
+    w.add_feed_forward_length(c["n_inner"])
+    w.add_head_count_kv(1 if c["multi_query"] else c["n_head"])
+
+
+def modern_bert(w, c):
+    w.add_sliding_window(c["local_attention"])
+    w.add_sliding_window_pattern(3)
+    w.add_causal_attention(False)
+
+
+def afmoe(w, c):
+    wide(w, c)
+    window(w, c)
+    w.add_expert_shared_count(c["num_shared_experts"])
+    w.add_leading_dense_block_count(c["num_dense_layers"])
+    w.add_expert_weights_scale(c["route_scale"])
+    w.add_expert_weights_norm(True)
+    w.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def exaone_moe(w, c):
+    leading(w, c)
+    pattern(w, c)
+
+
 def falcon(w, c):
     w.add_tensor_data_layout("jploski")
     w.add_feed_forward_length(first(c, "ffn_hidden_size", default=4 * c["hidden_size"]))
@@ -477,7 +521,11 @@ LLAMA4 = {"attention_chunk_size": 8192, "no_rope_layer_interval": 4, "no_rope_la
 NO_WINDOW = {"use_sliding_window": False, "sliding_window": None, "layer_types": None}
 SPARSE = {"mlp_only_layers": [], "decoder_sparse_step": 1, **NO_WINDOW}
 ALIKE = ("attention_in", "attention_out", "ssm_in", "ssm_out", "embedding", "lm_head", "key")
-PLAIN = {f"{each}_multiplier": 1.0 for each in ALIKE} | {"mamba_chunk_size": 256, "mlp_multipliers": [1.0, 1.0], "ssm_multipliers": [1.0] * 5}
+PLAIN = {f"{each}_multiplier": 1.0 for each in ALIKE} | {
+    "mamba_chunk_size": 256,
+    "mlp_multipliers": [1.0, 1.0],
+    "ssm_multipliers": [1.0] * 5,
+}
 CASES = [
     ("llama", "llama", {}, None),
     ("llama", "llama-biases", {}, None),
@@ -563,7 +611,17 @@ CASES = [
     ("falcon-h1", "falcon_h1-norm", PLAIN, falcon_h1),
     ("lfm2", "lfm2", {}, lfm2),
     ("lfm2moe", "lfm2_moe", {}, lfm2),
+    ("starcoder", "gpt_bigcode", {}, starcoder),
+    ("starcoder", "gpt_bigcode-mha", {}, starcoder),
+    ("hunyuan-dense", "hunyuan_v1_dense", {}, None),
+    ("exaone", "exaone", {}, None),
+    ("exaone-moe", "exaone_moe", {}, exaone_moe),
+    ("jais2", "jais2", {}, None),
+    ("afmoe", "afmoe", {"global_attn_every_n_layers": 4, "layer_types": None}, afmoe),
+    ("bitnet", "bitnet", {"tie_word_embeddings": True}, None),
     ("bert", "bert", {}, None),
+    ("nomic-bert", "nomic_bert", {}, None),
+    ("modern-bert", "modernbert", {}, modern_bert),
     ("t5", "t5", {}, t5),
     ("t5", "t5-v1.1", {}, t5),
 ]
@@ -608,7 +666,8 @@ def test_architectures(arch, folder, changes, more, tmp_path):
     assert found["params"]["total"] + found["params"]["buffers"] == sum(map(math.prod, tensors.values()))
     expected = lmcalc.report(config).to_dict()
     assert data["cache"] == expected["cache"]
-    if arch == "bert":  # files of encoders have no head
+    if arch.endswith("bert"):  # files of encoders have no head
+        assert data["params"]["total"] == found["params"]["total"] and any("no head" in note for note in data["notes"])
         return
     assert data["params"] == expected["params"]
     if arch != "apertus":  # its activation's two weights are metadata

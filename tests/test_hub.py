@@ -38,9 +38,13 @@ class Hub(http.server.BaseHTTPRequestHandler):
         server.seen.append((self.command, self.path, asked, self.headers.get("Authorization")))
         listed = re.fullmatch(r"/api/models/([\w.-]+/[\w.-]+)(/revision/\w+)?", self.path)
         if listed is not None and (server.root / listed[1]).is_dir():
-            files = sorted(str(path.relative_to(server.root / listed[1])) for path in (server.root / listed[1]).rglob("*.*"))
+            files = sorted(
+                str(path.relative_to(server.root / listed[1])) for path in (server.root / listed[1]).rglob("*.*")
+            )
             found = {"id": listed[1], "sha": COMMIT, "siblings": [{"rfilename": name} for name in files]}
-            return self.answer(200, {"Content-Type": "application/json"}, io.BytesIO(text := json.dumps(found).encode()), len(text))
+            return self.answer(
+                200, {"Content-Type": "application/json"}, io.BytesIO(text := json.dumps(found).encode()), len(text)
+            )
         if match is None or not (server.root / match[1]).is_dir():
             return self.answer(404, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "no such repository"})
         if "gated" in match[1] and not self.headers.get("Authorization"):
@@ -351,7 +355,12 @@ def test_several_gguf_files(lmcalc, server):
 def test_gguf_files_in_parts(lmcalc, server):
     for number in (0, 1):
         parts = {"split.no": (2, number), "split.count": (2, 2), "split.tensors.count": (5, len(tensors()))}
-        llama(server.root / "org" / "parts" / "Q8_0" / f"a-0000{number + 1}-of-00002.gguf", layers=(number,), words=10, **parts)
+        llama(
+            server.root / "org" / "parts" / "Q8_0" / f"a-0000{number + 1}-of-00002.gguf",
+            layers=(number,),
+            words=10,
+            **parts,
+        )
     for name in ("org/parts", "org/parts:Q8_0/a-00002-of-00002.gguf"):
         status, out, err = lmcalc("inspect", name, "-f", "json", server=server)
         found = json.loads(out)

@@ -93,6 +93,7 @@ NEEDED = {
 MORE = {
     "longcat_flash": 28 * 256 * 2 * 2048 * 6144,  # gate and up of the experts that compute nothing
     "big_bird": 768 * 768 + 768,  # a pooler that no masked-language-model head reads
+    "squeezebert": 768 * 768 + 768,
     "esm": 12 * 12 + 1,  # a head that predicts contacts from the attention of 12 layers of 12 heads
 }
 

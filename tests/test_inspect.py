@@ -86,6 +86,16 @@ def test_against_another_model():
         inspect(RECORDED / "llama", "llama-3.1-8")
 
 
+@pytest.mark.parametrize(
+    "changes", [{"num_local_experts": 10**9}, {"num_local_experts": 10**4, "num_hidden_layers": 10**4}]
+)
+def test_a_config_of_endless_tensors(changes, tmp_path, capsys):
+    made = folder(tmp_path, {"a": ("F32", (2,))}, {"model_type": "mixtral", "num_hidden_layers": 2, **changes})
+    assert cli.main(["inspect", str(made)]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "allowed: up to" in err
+
+
 def test_without_a_model(tmp_path):
     shutil.copy(RECORDED / "llama" / "model.safetensors", tmp_path)
     found = inspect(tmp_path)
@@ -516,7 +526,8 @@ def test_formats(name, tmp_path):
     side = next(
         key
         for key in stored
-        if key.startswith("model.layers.1.mlp.up_proj.") and key.endswith(("scale", "scales", "inv", "SCB", "absmax"))
+        if key.startswith("model.layers.1.mlp.up_proj.")
+        and key.endswith(("scale", "scales", "inv", "SCB", "absmax"))
         and not key.endswith(("input_scale", "output_scale"))
     )
     del stored[side]
@@ -624,7 +635,9 @@ def test_experts_in_four_bits(tmp_path):
         for name, outputs, inputs in (("w1", 384, 256), ("w2", 256, 384), ("w3", 384, 256)):
             stored |= {f"{at}experts.{number}.{name}{end}": row for end, row in four(outputs, inputs).items()}
     found = inspect(folder(tmp_path, stored, config))
-    assert found["differences"] == [] and found["params"]["total"] == lmcalc.report(tmp_path).to_dict()["params"]["total"]
+    assert (
+        found["differences"] == [] and found["params"]["total"] == lmcalc.report(tmp_path).to_dict()["params"]["total"]
+    )
     assert found["bytes"]["total"] == lmcalc.report(tmp_path).to_dict()["weights"]["bytes"]
     assert {row["name"]: row["bits_per_weight"] for row in found["by_dtype"]}["4 bits (fp4)"] == 4.25
     stored[at + "experts.1.w2.weight"] = "F8_E4M3", (256, 384)

@@ -88,6 +88,11 @@ CONFIGS = {
         "share_q_dim": 2048, "head_dim": 256, "rope_theta": 500000, "max_position_embedding": 65536,
         "moe_layers": "4..60",
     },
+    "rwkv5-3b": {
+        "model_type": "rwkv5", "attention_hidden_size": 2560, "context_length": 4096, "head_size": 64,
+        "hidden_size": 2560, "intermediate_size": None, "layer_norm_epsilon": 1e-5, "model_version": "5_2",
+        "num_hidden_layers": 32, "rescale_every": 6, "tie_word_embeddings": False, "vocab_size": 65536,
+    },
     "dclm-7b": {
         "model_type": "openlm", "hidden_dim": 4096, "n_layers": 32, "n_heads": 32, "vocab_size": 50432,
         "seq_len": 2048, "post_embed_norm": False, "weight_tying": False,
@@ -136,6 +141,7 @@ NEEDED = {
     "vocab_size attn_output_multiplier embedding_multiplier_scale output_multiplier_scale",
     "step-3": "hidden_size intermediate_size num_attention_heads num_hidden_layers vocab_size moe_intermediate_size "
     "moe_num_experts moe_top_k share_expert_dim share_q_dim",
+    "rwkv5-3b": "head_size hidden_size num_hidden_layers vocab_size",
     "dclm-7b": "hidden_dim n_layers n_heads vocab_size",
     "gpt3-xl": "n_layer n_embd n_head vocab_size",
     "gopher-280b": "hidden_size intermediate_size num_hidden_layers num_attention_heads",

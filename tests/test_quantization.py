@@ -348,16 +348,25 @@ def test_experts_in_four_bits():
 
 
 BAD = [
+    ({"quant_method": "gptq", "bits": 4, "dynamic": {f"+:.*a{n}": {"bits": 8} for n in range(2000)}}, "2,001 rules"),
+    (compressed(GROUP, ignore=[f"re:.*a{n}" for n in range(2000)]), "2,000 patterns in a list"),
+    (compressed(GROUP, ignore=[f"layers.*.a{n}" for n in range(2000)]), "2,000 patterns in a list"),
     ({"quant_method": "hqq", "nbits": 5}, "nbits = 5"),
     ({"quant_method": "hqq", "nbits": 4, "axis": 2}, "axis = 2"),
-    ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": "many"}}}, "group_size"),
+    (
+        {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": "many"}}},
+        "group_size",
+    ),
     ({"quant_method": "hqq", "quant_config": [4]}, "quant_config"),
     ({"quant_method": "quanto", "weights": "int3"}, "weights = 'int3'; allowed: one of float8"),
     ({"quant_method": "aqlm", "nbits_per_codebook": 2**40}, "nbits_per_codebook"),
     ({"quant_method": "aqlm", "in_group_size": 0}, "in_group_size = 0"),
     ({"quant_method": "higgs", "bits": 8}, "bits = 8"),
     ({"quant_method": "bitnet", "use_rms_norm": True}, "use_rms_norm = True"),
-    ({"quant_method": "torchao", "quant_type": "int4_weight_only", "quant_type_kwargs": {"group_size": -3}}, "group_size"),
+    (
+        {"quant_method": "torchao", "quant_type": "int4_weight_only", "quant_type_kwargs": {"group_size": -3}},
+        "group_size",
+    ),
     ({"quant_method": "fp8", "expert_dtype": "fp2", "weight_block_size": [128, 128]}, "expert_dtype = 'fp2'"),
     (3, "an object"),
     ({"quant_method": 3}, "quant_method = 3; allowed: text"),
@@ -465,3 +474,10 @@ def test_published_configs_are_read_whole(name):
     settings, layout = FACTS[name]
     found, notes = scheme({"quantization_config": json.loads(json.dumps(settings))})
     assert notes == [] and [packing.layout for _, packing in found.groups] == [layout]
+
+
+def test_many_rules_for_many_layers():
+    """What would take minutes is refused: each rule is tried on each weight."""
+    settings = compressed(GROUP, ignore=[f"re:.*a{n}" for n in range(1000)])
+    with pytest.raises(lmcalc.InputError, match="1,001 rules for 90,003 weights; allowed: up to 10,000,000 in all"):
+        costs(LLAMA2 | {"num_hidden_layers": 10_000}, settings)

@@ -73,7 +73,9 @@ ATTENTIONS = {
         **LATENT, "attention_gate": True, "attention_gate_by_head": True, "attention_temperature": 0.3,
         "attention_temperature_floor": 4, "attention_growth": "log"},
     "queries from both latents": {**LATENT, "q_latent_dim": 19, "q_latent_both": True, "attention_gate": True},
+    "latent with a sink": {**LATENT, "k_rope_norm": True, "attention_sinks": True},
     "indexer": {**INDEXED, "index_rope_layout": "interleaved"},
+    "indexer, last entries turned": {**INDEXED, "index_rope_last": True, "index_norm_eps": 0.1},
     "indexer of an earlier layer": {**INDEXED, "layers": ["full", "2*shared"], "n_layers": 5,
                                     "kinds": {"full": {}, "shared": {"index_shared": True}}},
     "chunks": {"attention_chunk": 6},
@@ -111,9 +113,21 @@ BLOCKWISE = {"qk_norm": "head", "rotary_dim": 6, "index_block_size": 3, "index_t
 STREAMS = {"block": "hyper_connections", "hyper_streams": 3, "hyper_iterations": 3}
 BLOCKS = {
     "compressed attention": COMPRESSED,
+    "attention residuals": {
+        **DELTA, "mixer": None, "n_mixer_groups": None, "mixer_value_dim": None, "block": "attention_residual",
+        "residual_block_size": 2, "layers": ["2*delta", "full"], "n_layers": 5, "ffn": "situ", "situ_beta": 0.7,
+        "situ_up_beta": 1.3, "kinds": {"delta": {"mixer": "kimi_delta", "output_gate_full_rank": True,
+                                                 "gate_rank": 5, "decay_floor": -3.0}, "full": {}}},
+    "attention residuals of like layers": {"block": "attention_residual", "residual_block_size": 3, "n_layers": 4,
+                                           "ffn": "situ"},
+    "experts in a normed latent": {**EXPERTS, "expert_latent": 11, "expert_latent_norm": True, "ffn": "situ",
+                                   "shared_d_ff": 13},
     "blocks of keys": {**BLOCKWISE, "norm": "rmsnorm_plus_one"},
     "two blocks of keys nearby": {**BLOCKWISE, "index_topk_blocks": 3, "index_local_blocks": 2, "positions": "none",
                                   "rotary_dim": None},
+    "independent hyper-connections": {
+        **EXPERTS, "block": "hyper_connections", "hyper_streams": 3, "hyper_magnitude": 1.5, "hyper_eps": 1e-3,
+        "expert_ffn": "swiglu_limited", "ffn_limit": 0.7, "n_shared_experts": 1},
     "hyper-connections": {**STREAMS, "hyper_iterations": 1, "hyper_eps": 1e-3},
     "experts by token id": {**EXPERTS, **STREAMS, "router": "sqrtsoftplus", "router_hashed": True,
                             "n_mtp_layers": 1},
@@ -159,6 +173,15 @@ ENCODERS = {
     "encoder, disentangled, shared and in buckets": {
         **ENCODER, "positions": "disentangled", "position_max_distance": 11, "position_buckets": 8,
         "disentangled": {"shared": True}, "attention_bias": "all"},
+    "encoder, projections in groups": {
+        **PLAIN, **ENCODER, "d_model": 24, "d_ff": 28, "n_heads": 6, "n_kv_heads": 6, "projection_groups": 4,
+        "attention_bias": "all", "ffn_bias": True},
+    "encoder, further tables": {**PLAIN, **ENCODER, "embedding_tables": [[5, 9], [3, 7]], "tied": True},
+    "encoder, bottlenecks": {
+        **PLAIN, **ENCODER, "norm": "affine", "block": "bottleneck", "bottleneck_dim": 15, "ffns_per_layer": 3,
+        "embedding_dim": 17, "embedding_neighbours": True, "embedding_projection_bias": True, "tied": True,
+        "head_transform": True, "head_norm_kind": "layernorm", "head_rest": True, "attention_bias": "all",
+        "ffn_bias": True},
     "encoder, disentangled, one product": {
         **ENCODER, "positions": "disentangled", "position_max_distance": 11,
         "disentangled": {"terms": ["position_to_content"]}},
@@ -230,6 +253,8 @@ VARIANTS = {
     "experts, topk_sigmoid, averaged": {
         **EXPERTS, "router": "topk_sigmoid", "router_bias": "correction", "router_softcap": 2.0, "experts_scale": 0.5,
         "n_shared_experts": 1},
+    "experts, capped": {**EXPERTS, "ffn": "swiglu_capped", "ffn_limit": 0.6, "n_shared_experts": 1,
+                        "expert_ffn": "swiglu_capped", "expert_ffn_limit": 0.4},
     "experts and zero experts": {**EXPERTS, "n_zero_experts": 2, "router_bias": "correction"},
     "experts in a latent": {**EXPERTS, "expert_latent": 11, "ffn": "relu2", "shared_d_ff": 13,
                             "expert_output_bias": True},

@@ -10,6 +10,7 @@ NORMS = {  # called with the width, epsilon and axes
     "rmsnorm": ("norms", "RMSNorm"),
     "rmsnorm_plus_one": ("norms", "RMSNormPlusOne"),
     "rmsnorm_plain": ("norms", "RMSNormPlain"),
+    "affine": ("norms", "Affine"),
     "layernorm": ("norms", "LayerNorm"),
     "layernorm_no_bias": ("norms", "LayerNormNoBias"),
     "layernorm_plain": ("norms", "LayerNormPlain"),
@@ -38,12 +39,20 @@ BLOCKS = {  # called with the fields and the branches of a layer
     "altup": ("altup", "altup"),
     "normed_residual": ("normed_residual", "normed_residual"),
     "shortcut": ("shortcut", "shortcut"),
+    "bottleneck": ("bottleneck", "bottleneck"),
     "hybrid": ("shared_block", "hybrid"),
     "hyper_connections": ("hyper_connections", "hyper_connections"),
+    "attention_residual": ("attention_residual", "attention_residual"),
 }
 STREAMS = {  # blocks between several residual streams: what leads from one to several and back; called with the fields
     "altup": ("altup", "ends"),
     "hyper_connections": ("hyper_connections", "ends"),
+    "attention_residual": ("attention_residual", "ends"),
+}
+# attention of another form, also in an encoder: the field that asks for it; called with the fields and whether causal
+ENCODER_ATTENTIONS = {
+    "projection_groups": ("grouped", "attention"),
+    "bottleneck_dim": ("bottleneck", "attention"),
 }
 # attention of another form than softmax over keys and values of each head: the field that asks for it
 ATTENTIONS = {
@@ -65,7 +74,7 @@ def load(entry):
     return getattr(import_module("." + file, __name__), name)
 
 
-def norm(fields, width, axis="D", kind=None):
-    """The norm that a card describes, over `width` entries of `axis`. kind: another than that of its norms."""
+def norm(fields, width, axis="D", kind=None, eps=None):
+    """The norm that a card describes, over `width` entries of `axis`. kind, eps: others than those of its norms."""
     usual = fields.get("norm", "rmsnorm")
-    return load(NORMS[kind or usual])(width, fields.get("norm_eps", 1e-5), axis)
+    return load(NORMS[kind or usual])(width, eps or fields.get("norm_eps", 1e-5), axis)

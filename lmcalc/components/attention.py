@@ -2,7 +2,7 @@
 
 from ..numbers import exact_div
 from ..patterns import Pattern, pattern
-from . import ATTENTIONS, NORMS, load
+from . import ATTENTIONS, ENCODER_ATTENTIONS, NORMS, load
 from .base import Component
 
 
@@ -209,6 +209,9 @@ def attention(fields, causal=True):
     """The attention that a card describes; not causal in an encoder."""
     if fields.get("positions") == "disentangled":
         return load(("disentangled", "disentangled"))(fields, causal)
+    for field, entry in ENCODER_ATTENTIONS.items():
+        if fields.get(field):
+            return load(entry)(fields, causal)
     for field, entry in ATTENTIONS.items():
         if fields.get(field):
             if not causal:

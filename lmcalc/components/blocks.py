@@ -97,8 +97,10 @@ def serial(fields, branches):
     before, output, after = PLACEMENTS[placement(fields)]
     norms = {}
     for name in branches:
-        kinds = {f"{name}_norm": before, f"{name}_output_norm": output, f"{name}_sum_norm": after}
+        kinds = {f"{name}_norm": before, f"{name}_sum_norm": after}
         norms |= {each: norm(fields, fields["d_model"]) for each, there in kinds.items() if there}
+        if output:
+            norms[f"{name}_output_norm"] = norm(fields, fields["d_model"], eps=fields.get("output_norm_eps"))
     if not fields.get("attention_norm", True):
         if not before or "attention" not in branches:
             fields.refuse("attention_norm", False, "true where no norm lies before attention")

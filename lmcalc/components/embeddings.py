@@ -29,7 +29,8 @@ class TokenEmbedding(Component):
     """A row of the table for each token; `scale` multiplies it (Gemma: sqrt(d_model)).
 
     project_in: None, or what brings the rows of a narrower or wider table to the width of the model. axis: X where the
-    rows are of another width than the model, whether they are brought to it here or later.
+    rows are of another width than the model, whether they are brought to it here or later. beside: what is joined to
+    the rows before that.
     """
 
     vocab_size: int
@@ -37,6 +38,7 @@ class TokenEmbedding(Component):
     scale: float = None
     project_in: Component = None
     axis: str = "D"
+    beside: Component = None
 
     part = "token_embedding"
 
@@ -50,7 +52,51 @@ class TokenEmbedding(Component):
         with ops.fused("embedding"):
             x = ops.gather(p.table, tokens)
             x = x if self.scale is None else ops.scale(x, self.scale)
+            x = x if self.beside is None else p.beside(x)
         return x if self.project_in is None else p.project_in(x)
+
+
+class FurtherTable(Component):
+    """A further vector for each token: the first of its table here."""
+
+    rows: int
+    width: int
+
+    part = "token_embedding"
+
+    def weights(self):
+        return {"table": "Y|W"}
+
+    def axes(self):
+        return {"Y": self.rows, "W": self.width}
+
+    def forward(self, ops, p, x):
+        sizes = x.sizes[:2]
+        index = ops.table("BT", sizes, None if ops.data is None else ops.data.np.zeros(sizes, int))
+        return ops.join(x, ops.gather(p.table, index))
+
+
+class Beside(Component):
+    """Vectors of further tables joined to that of the token (Su et al. 2022, RoCBert: its shape, its pronunciation)."""
+
+    tables: tuple
+
+    def children(self):
+        return {str(number): table for number, table in enumerate(self.tables)}
+
+    def forward(self, ops, p, x):
+        for name, table in self.children().items():
+            x = p.at(name, table)(x)
+        return ops.rename(x, "BTX")
+
+
+class Neighbours(Component):
+    """The rows of the next token, of the token itself and of the one before it, side by side: a convolution of 3 over
+    embeddings, but for its matrix (Sun et al. 2020, MobileBERT, sec. 3.2)."""
+
+    def forward(self, ops, p, x):
+        sizes = (*x.sizes[:2], 3 * x.sizes[2])
+        return ops.rename(ops.neighbours(x, sizes), "BTX")
 
 
 class TokenTypes(Component):
@@ -117,7 +163,9 @@ class Head(Component):
     """Logits of every token of the vocabulary: by a matrix of its own, or by the embedding table (Press and Wolf 2017).
 
     Before it: a transform (BERT), a projection to the width of the table (OPT 350M), `scale` on what is multiplied (T5:
-    1/sqrt(d_model)). Behind it: a bias, another that is a buffer (BART), `logit_scale` (Cohere, Granite), softcap * tanh(logit / softcap) (Gemma 2).
+    1/sqrt(d_model)). Behind it: a bias, another that is a buffer (BART), `logit_scale` (Cohere, Granite), softcap *
+    tanh(logit / softcap) (Gemma 2). rest: how much wider the model is than the table, which a matrix of its own makes
+    up for (MobileBERT).
     """
 
     vocab_size: int
@@ -130,6 +178,7 @@ class Head(Component):
     logit_scale: float = None
     softcap: float = None
     logits_bias: bool = False
+    rest: int = None
 
     part, contraction_part = "lm_head", ("lm_head", "lm_head")
 
@@ -140,13 +189,14 @@ class Head(Component):
 
     def weights(self):
         own = {} if self.tied else {"weight": f"{self.axis}->V"}
-        return own | ({"bias": "V"} if self.bias else {})
+        rest = {} if self.rest is None else {"rest": "V->Z"}
+        return own | rest | ({"bias": "V"} if self.bias else {})
 
     def buffers(self):
         return {"logits_bias": "V"} if self.logits_bias else {}
 
     def axes(self):
-        return {"V": self.vocab_size, self.axis: self.width}
+        return {"V": self.vocab_size, self.axis: self.width} | ({} if self.rest is None else {"Z": self.rest})
 
     def forward(self, ops, p, x, table):
         if self.transform is not None:
@@ -154,6 +204,9 @@ class Head(Component):
         if self.project_out is not None:
             x = p.project_out(x)
         axis, weight = x.axes[-1], table if self.tied else p.weight
+        if self.rest is not None:
+            with ops.fused("table"):
+                weight = ops.rename(ops.join(weight, p.rest), f"V{axis}")
         equation = f"BT{axis},V{axis}->BTV" if self.tied else f"BT{axis},{axis}V->BTV"
         with ops.fused("logits"):
             x = x if self.scale is None else ops.scale(x, self.scale)
@@ -168,12 +221,32 @@ class Head(Component):
 def embedding(fields):
     """The token embedding that a card describes."""
     width, d_model, later = fields.get("embedding_dim"), fields["d_model"], _later(fields)
+    if fields.get("embedding_tables") is not None:
+        return _beside(fields)
     if width is not None and width == d_model and not later:
         fields.refuse("embedding_dim", width, "a width other than d_model, or none")
-    bias = not later and fields.get("embedding_projection_bias", False)
-    project_in = None if width is None or later else Projection(width, d_model, bias=bias)
+    bias, beside = not later and fields.get("embedding_projection_bias", False), None
+    if fields.get("embedding_neighbours", False):
+        if width is None or later or fields.get("stack") != "encoder":
+            why = "false but in an encoder with an embedding_dim that is projected at once"
+            fields.refuse("embedding_neighbours", True, why)
+        beside = Neighbours()
+    project_in = None if width is None or later else Projection(3 * width if beside else width, d_model, bias=bias)
     return TokenEmbedding(fields["vocab_size"], width or d_model, fields.get("embedding_scale"), project_in,
-                          "D" if width is None else "X")  # fmt: skip
+                          "D" if width is None else "X", beside)  # fmt: skip
+
+
+def _beside(fields):
+    """The embedding from several tables that a card describes."""
+    tables, d_model = fields["embedding_tables"], fields["d_model"]
+    sizes = [size for each in tables if isinstance(each, list) and len(each) == 2 for size in each]
+    if not tables or len(sizes) != 2 * len(tables) or any(type(size) is not int or size < 1 for size in sizes):
+        fields.refuse("embedding_tables", tables, "pairs of rows and width, integers of at least 1")
+    if fields.get("embedding_dim") is not None:
+        fields.refuse("embedding_tables", tables, "none with embedding_dim")
+    beside = Beside(tuple(FurtherTable(*each) for each in tables))
+    project_in = Projection(d_model + sum(width for _, width in tables), d_model, bias=True)
+    return TokenEmbedding(fields["vocab_size"], d_model, fields.get("embedding_scale"), project_in, beside=beside)
 
 
 def sum_width(fields):
@@ -219,7 +292,12 @@ def head(fields):
     """The head that a card describes."""
     width, d_model = fields.get("embedding_dim"), fields["d_model"]
     known, tied, transform = fields.get("head_vocab"), fields.get("tied", False), _transform(fields)
-    if _later(fields):  # the transform leads to the width of the table
+    rest = fields.get("head_rest", False)
+    if rest and (not tied or width is None or _later(fields)):
+        fields.refuse("head_rest", rest, "false but with tied = true and an embedding_dim that is projected at once")
+    if rest:
+        project_out, width, rest = None, d_model, d_model - width
+    elif _later(fields):  # the transform leads to the width of the table
         project_out, width = None, d_model if transform is None else transform.width
         if tied and transform is None and fields["embedding_dim"] != d_model:
             fields.refuse("tied", tied, "false without head_transform, which leads to the width of the table")
@@ -229,7 +307,7 @@ def head(fields):
         fields.refuse("head_vocab", known, "none with tied = true: the embedding table has a row for each token")
     return Head(known or fields["vocab_size"], width or d_model, tied, fields.get("head_bias", False),
                 fields.get("head_scale"), transform, project_out, fields.get("logit_scale"),
-                fields.get("logit_softcap"), fields.get("logits_bias", False))  # fmt: skip
+                fields.get("logit_softcap"), fields.get("logits_bias", False), rest or None)  # fmt: skip
 
 
 def _transform(fields):
@@ -249,4 +327,5 @@ def _transform(fields):
         if own is not None and fields.get("tied", False):
             fields.refuse("head_transform_dim", own, "none with tied = true: then it is embedding_dim")
         width = own or width
-    return HeadTransform(d_model, activation, norm(fields, width, axis), width, axis, bias)
+    made = norm(fields, width, axis, fields.get("head_norm_kind"))
+    return HeadTransform(d_model, activation, made, width, axis, bias)

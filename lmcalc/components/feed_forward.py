@@ -22,6 +22,8 @@ KINDS = {
     "liglu": (None, True),
     "swiglu_clamped": ("clamped_glu", True),
     "swiglu_limited": ("limited_glu", True),
+    "swiglu_capped": ("silu", True),
+    "situ": ("situ", True),
 }
 
 
@@ -133,15 +135,41 @@ class LimitedFeedForward(GatedFeedForward):
         return ops.apply(self.activation, gate, up, limit=self.limit)
 
 
-SPECIAL = {"xielu": XieluFeedForward, "swiglu_clamped": ClampedFeedForward, "swiglu_limited": LimitedFeedForward}
+class SituFeedForward(GatedFeedForward):
+    """down(beta tanh(g / beta) sigmoid(g) u), u likewise within +-up_beta where that is given (Kimi K3: SiTU)."""
+
+    beta: float = 1.0
+    up_beta: float = None
+
+    def gated(self, ops, gate, up):
+        gate = ops.multiply(ops.apply("softcap", gate, cap=self.beta), ops.apply("sigmoid", gate))
+        return ops.multiply(gate, up if self.up_beta is None else ops.apply("softcap", up, cap=self.up_beta))
+
+
+class CappedFeedForward(GatedFeedForward):
+    """down(clip(silu(g)) clip(u)): both within +-limit, the gate behind its activation (Step 3.5)."""
+
+    limit: float = 7.0
+
+    def gated(self, ops, gate, up):
+        gate = ops.apply("clip", ops.apply(self.activation, gate), by=self.limit)
+        return ops.multiply(gate, ops.apply("clip", up, by=self.limit))
+
+
+SPECIAL = {"xielu": XieluFeedForward, "swiglu_clamped": ClampedFeedForward, "swiglu_limited": LimitedFeedForward,
+           "swiglu_capped": CappedFeedForward, "situ": SituFeedForward}  # fmt: skip
+NUMBERS = {"limit": "ffn_limit", "beta": "situ_beta", "up_beta": "situ_up_beta"}  # of special ones: their fields
 
 
 def feed_forward(fields, d_ff=None, part="ffn", bias="ffn_bias", d_model=None):
     """The feed-forward that a card describes, or an expert of other widths. bias: the field that says if it has any."""
-    name = fields.get("ffn", "swiglu")
+    name = (part == "moe_experts" and fields.get("expert_ffn")) or fields.get("ffn", "swiglu")
     activation, gated = KINDS[name]
     kind = SPECIAL.get(name) or (GatedFeedForward if gated else FeedForward)
-    given = {"limit": fields["ffn_limit"]} if "limit" in kind._fields and fields.get("ffn_limit") is not None else {}
+    own = [name for name in NUMBERS if name in kind._fields and kind is not XieluFeedForward]
+    given = {name: fields[NUMBERS[name]] for name in own if fields.get(NUMBERS[name]) is not None}
+    if part == "moe_experts" and "limit" in own and fields.get("expert_ffn_limit") is not None:
+        given["limit"] = fields["expert_ffn_limit"]
     d_ff = fields["d_ff"] if d_ff is None else d_ff
     if part == "ffn" and fields.get("ffn_sub_norm", False):
         given["sub_norm"] = norm(fields, d_ff, "F")

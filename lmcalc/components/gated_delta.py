@@ -115,8 +115,9 @@ class GatedDelta(Component):
 class KimiDelta(GatedDelta):
     """Kimi delta attention (Kimi Team 2025, sec. 3): each channel of a key has a decay; gates go through Y numbers.
 
-    gate_rank: Y, or None for gates of one matrix each (Ling 3). decay_floor: None, or the least log decay g of a token,
-    which then is decay_floor sigmoid(exp(A) (x decay + dt_bias)).
+    gate_rank: Y, or None for gates of one matrix each (Ling 3). full_output: the output gate is one matrix, the decay
+    is not (Kimi K3). decay_floor: None, or the least log decay g of a token, which then is decay_floor sigmoid(exp(A)
+    (x decay + dt_bias)).
 
     Pairs of a chunk are a product of queries that grow and keys that shrink away from its middle, so that neither
     leaves what floating point holds.
@@ -124,13 +125,15 @@ class KimiDelta(GatedDelta):
 
     gate_rank: int = None
     decay_floor: float = None
+    full_output: bool = False
 
     gate = "sigmoid"
 
     def gates(self):
         if self.gate_rank is None:
             return {"decay": "D->KRH", "dt_bias": "KRH", "gate": "D->KRU"}
-        return {"decay_down": "D->Y", "decay_up": "Y->KRH", "dt_bias": "KRH", "gate_down": "D->Y", "gate_up": "Y->KRU"}
+        found = {"decay_down": "D->Y", "decay_up": "Y->KRH", "dt_bias": "KRH"}
+        return found | ({"gate": "D->KRU"} if self.full_output else {"gate_down": "D->Y", "gate_up": "Y->KRU"})
 
     def axes(self):
         return GatedDelta.axes(self) | {"Y": self.gate_rank}
@@ -138,8 +141,10 @@ class KimiDelta(GatedDelta):
     def gated(self, ops, p, x):
         if self.gate_rank is None:
             return ops.einsum("BTD,DKRH->BTKRH", x, p.decay), ops.einsum("BTD,DKRU->BTKRU", x, p.gate)
-        decay, gate = ops.einsum("BTD,DY->BTY", x, p.decay_down), ops.einsum("BTD,DY->BTY", x, p.gate_down)
-        return ops.einsum("BTY,YKRH->BTKRH", decay, p.decay_up), ops.einsum("BTY,YKRU->BTKRU", gate, p.gate_up)
+        decay = ops.einsum("BTY,YKRH->BTKRH", ops.einsum("BTD,DY->BTY", x, p.decay_down), p.decay_up)
+        if self.full_output:
+            return decay, ops.einsum("BTD,DKRU->BTKRU", x, p.gate)
+        return decay, ops.einsum("BTY,YKRU->BTKRU", ops.einsum("BTD,DY->BTY", x, p.gate_down), p.gate_up)
 
     def decays(self, ops, p, decay):
         if self.decay_floor is None:
@@ -172,4 +177,5 @@ def kimi_delta(fields, causal=True):
         if fields.get("gate_rank") is not None:
             fields.refuse("gate_rank", rank, "none with gates_full_rank = true")
         rank = None
-    return gated_delta(fields, kind=KimiDelta, gate_rank=rank, decay_floor=floor)
+    full = fields.get("output_gate_full_rank", False)
+    return gated_delta(fields, kind=KimiDelta, gate_rank=rank, decay_floor=floor, full_output=full)

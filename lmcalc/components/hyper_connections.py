@@ -68,6 +68,33 @@ class HyperConnection(Component):
         return ops.rename(ops.add(added, mixed), "BTnD")
 
 
+class IndependentConnection(HyperConnection):
+    """Hyper-connections that leave the streams to themselves (Hy4): no matrix, stream_n + post_n branch(x).
+
+    post is sigmoid times `magnitude`, and a little more.
+    """
+
+    magnitude: float = 2.0
+
+    def weights(self):
+        return {"pre": "nD->m", "post": "nD->m", "pre_base": "m", "post_base": "m", "scale": "z"}
+
+    def axes(self):
+        return {"D": self.d_model, "z": 2} | dict.fromkeys("nm", self.streams)
+
+    def before(self, ops, p, streams):
+        normed = ops.norm("l2_norm", streams, over=2, eps=self.norm_eps)
+        pre, post = (
+            ops.apply("sigmoid", self.mapped(ops, p, normed, name, at)) for at, name in enumerate(("pre", "post"))
+        )
+        pre = ops.apply("shift", pre, by=self.eps)
+        post = ops.apply("shift", ops.scale(post, self.magnitude), by=self.eps)
+        return ops.sum(ops.multiply(streams, ops.rename(pre, "BTn")), "n"), post
+
+    def after(self, ops, streams, out, post):
+        return ops.add(streams, ops.einsum("BTD,BTn->BTnD", out, ops.rename(post, "BTn"), name="added"))
+
+
 class HyperBlock(Component):
     """One branch after the other between n residual streams: see `HyperConnection`."""
 
@@ -168,8 +195,12 @@ def hyper_connections(fields, branches):
         fields.refuse("block", "hyper_connections", "in all layers of a model, or in none")
     if fields.get("norm_placement", "pre") != "pre":
         fields.refuse("norm_placement", fields.get("norm_placement"), "pre with block = 'hyper_connections'")
-    d_model, iterations = fields["d_model"], fields.get("hyper_iterations", 20)
-    around = HyperConnection(d_model, fields["hyper_streams"], iterations, *epsilons(fields))
+    d_model, magnitude = fields["d_model"], fields.get("hyper_magnitude")
+    if magnitude is None:
+        iterations = fields.get("hyper_iterations", 20)
+        around = HyperConnection(d_model, fields["hyper_streams"], iterations, *epsilons(fields))
+    else:
+        around = IndependentConnection(d_model, fields["hyper_streams"], None, *epsilons(fields), magnitude)
     parts = {f"{name}_norm": norm(fields, d_model) for name in branches}
     return HyperBlock(**branches, **parts, **{f"{name}_streams": around for name in branches})
 

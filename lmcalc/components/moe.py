@@ -1,5 +1,6 @@
 """Mixtures of experts: a router, E feed-forwards of which a token uses A, and feed-forwards that all tokens use."""
 
+from . import norm
 from .base import Component
 from .feed_forward import FeedForward, XieluFeedForward, feed_forward
 from .router import router
@@ -102,7 +103,8 @@ class MixtureOfExperts(Component):
 
     scaled_input: expert_a(weight_a x) instead (Llama 4). latent_in, latent_out: around the experts. zero: some choices
     are no experts and give back what they get (LongCat-Flash 2025, sec. 2.1). bias: on the sum over experts (JetMoE).
-    scale: None, or a factor on the sum of all (Cohere 2 MoE).
+    scale: None, or a factor on the sum of all (Cohere 2 MoE). latent_norm: of the sum over experts before it leaves
+    their latent (Kimi K3).
     """
 
     router: Component
@@ -114,6 +116,7 @@ class MixtureOfExperts(Component):
     zero: bool = False
     bias: bool = False
     scale: float = None
+    latent_norm: Component = None
 
     part = "moe_experts"
 
@@ -134,7 +137,9 @@ class MixtureOfExperts(Component):
             out = ops.sum(out if self.scaled_input else ops.multiply(out, weights), "A")
             if self.latent_out is None:
                 return self.added(ops, p, out, shared)
-        out = p.latent_out(ops.rename(out, "BTC"))
+            out = ops.rename(out, "BTC")
+            out = out if self.latent_norm is None else p.latent_norm(out)
+        out = p.latent_out(out)
         with ops.fused("combine"):
             return self.added(ops, p, out, shared)
 
@@ -162,8 +167,16 @@ def mixture(fields):
     return MixtureOfExperts(
         router(fields, choices), Experts(experts, choices, used, ffn), _shared(fields), *around,
         fields.get("expert_input_scaled", False), zero is not None, fields.get("expert_output_bias", False),
-        fields.get("experts_scale"),
+        fields.get("experts_scale"), _latent_norm(fields, latent),
     )  # fmt: skip
+
+
+def _latent_norm(fields, latent):
+    if not fields.get("expert_latent_norm", False):
+        return None
+    if latent is None:
+        fields.refuse("expert_latent_norm", True, "false without expert_latent")
+    return norm(fields, latent, "C")
 
 
 def _shared(fields):

@@ -79,6 +79,14 @@ class LayerNormPlusOne(LayerNorm):
             return ops.norm("layer_norm", x, ops.apply("shift", p.weight, by=1.0), p.bias, over=self.over, eps=self.eps)
 
 
+class Affine(LayerNorm):
+    """x * weight + bias in place of a norm (Sun et al. 2020, MobileBERT, sec. 3.5: NoNorm)."""
+
+    def forward(self, ops, p, x):
+        with ops.fused("norm"):
+            return ops.add(ops.multiply(x, p.weight), p.bias)
+
+
 class L2Norm(Component):
     """x / rms(x) without a weight: queries and keys of Llama 4."""
 

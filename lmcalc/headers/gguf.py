@@ -15,7 +15,8 @@ from . import Header, Tensor
 from .source import File
 
 MOST = 2**26  # bytes of header: vocabularies of 262,144 tokens have 20 million
-MOST_NAME, MOST_VALUES, MOST_TENSORS, MOST_TEXTS, KEPT = 1024, 2**16, 2**18, 2**21, 1024
+MOST_NAME, MOST_VALUES, MOST_TENSORS, MOST_TEXTS = 1024, 2**16, 2**18, 2**21
+KEPT, MOST_KEPT = 1024, 2**16  # entries of arrays that are kept: of one, and of all; others only say how many they have
 SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 FIRST_BLOCK, LARGEST_BLOCK = 2**17, 2**21  # bytes that are read at once: each time twice as many
 
@@ -161,7 +162,7 @@ class Cursor:
 
     def __init__(self, source):
         self.source, self.at, self.order = source, 0, "<"
-        self._data, self._start, self._block = b"", 0, FIRST_BLOCK
+        self._data, self._start, self._block, self._kept = b"", 0, FIRST_BLOCK, 0
 
     def take(self, count):
         """The next so many bytes."""
@@ -223,17 +224,22 @@ class Cursor:
         if inside in SCALARS:
             size = struct.calcsize("<" + SCALARS[inside])
             self.fits(count, size, MOST, "entries")
-            if count <= KEPT:
+            if self._keeps(count):
                 return list(struct.unpack(f"{self.order}{count}{SCALARS[inside]}", self.take(count * size)))
             self.skip(count * size)
             return Skipped(count)
         if inside != TEXT:
             raise InputError(f"{self.source.name}: an array of kind {inside}; allowed: numbers and texts")
         self.fits(count, 8, MOST_TEXTS, "texts")
-        if count <= KEPT:
+        if self._keeps(count):
             return [self.text() for _ in range(count)]
         self._skip_texts(count)
         return Skipped(count)
+
+    def _keeps(self, count):
+        """Whether so many entries are worth their memory."""
+        self._kept += count if count <= KEPT else 0
+        return count <= KEPT and self._kept <= MOST_KEPT
 
     def _skip_texts(self, count):
         """The same as text() so often, without making them: vocabularies are long."""

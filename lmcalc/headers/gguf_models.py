@@ -8,8 +8,9 @@ from fractions import Fraction
 
 from ..errors import InputError, closest
 from ..storage import numbered_weights, stored
-from .gguf_architectures import ABSENT, ARCHITECTURES, IRRELEVANT, Keys
-from .gguf_names import TABLES, table
+from .gguf_architectures import ARCHITECTURES, IRRELEVANT
+from .gguf_keys import ABSENT, Keys
+from .gguf_names import table
 
 
 def load(path, changes=None):
@@ -38,9 +39,7 @@ def model(header, changes=None):
     text = ", ".join(f"{dtype} {size:,} bytes" for dtype, size in sorted(kinds.items(), key=lambda item: -item[1]))
     original = made
     if changes:
-        original = build(
-            _fields(translate(config, header.path)[0], family), name, header.path, family, (), header.path
-        )
+        original = build(_fields(translate(config, header.path)[0], family), name, header.path, family, (), header.path)
     return stored(made, text, Bits(_bits(header, original)))
 
 
@@ -155,17 +154,18 @@ def _notes(g, keys, header, model_type):
     return [*notes, *filter(None, [UNTOLD.get(model_type)])]
 
 
+ENCODERS = ("bert", "nomic_bert", "modernbert")
 # What files of a kind leave out, and costs depend on
 CHUNKS = "A GGUF file does not say in which chunks a scan goes: in those of the class in transformers."
 UNTOLD = {
     **dict.fromkeys(("mamba2", "falcon_h1", "granitemoehybrid", "nemotron_h"), CHUNKS),
     "llama4_text": "A GGUF file does not say in which chunks Llama 4 attends: in those of the published models.",
-    "bert": "The file has no head for masked words: one that is the embedding is counted in FLOPs.",
+    **dict.fromkeys(ENCODERS, "The file has no head for masked words: one that is the embedding is counted in FLOPs."),
 }
 
 
 def _fields(fields, family):
     """The fields of a model as such files hold it: an encoder without its head for masked words."""
-    if family == "bert":
-        fields = {key: value for key, value in fields.items() if key not in ("head_transform", "head_bias")}
+    if family in ENCODERS:
+        fields = {key: value for key, value in fields.items() if not key.startswith("head_") or key == "head_dim"}
     return fields

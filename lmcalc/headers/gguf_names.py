@@ -1,8 +1,8 @@
 """Which tensor of a GGUF file holds which weight: literal tables, written as those of huggingface/names/ are.
 
-Names: gguf-py's constants.py and tensor_mapping.py (github.com/ggml-org/llama.cpp); how tensors lie: its converter, which
-stacks experts, squeezes convolutions, and parts what attention makes of a latent. A weight of None is no tensor of the
-file: it stands in the metadata.
+Names: gguf-py's constants.py and tensor_mapping.py (github.com/ggml-org/llama.cpp); how tensors lie: its converter,
+which stacks experts, squeezes convolutions, and parts what attention makes of a latent. A weight of None is no tensor of
+the file: it stands in the metadata.
 """
 
 import re
@@ -35,6 +35,7 @@ COMMON = {
 }
 QKV = {L + "attention/q|k|v": B + "attn_qkv"}
 GATE_UP = {L + "ffn/gate|up": B + "ffn_up"}
+SUMS = {L + "attention_sum_norm": B + "attn_output_norm", L + "ffn_sum_norm": B + "layer_output_norm"}
 SECOND = {L + "ffn_norm": B + "post_attention_norm"}  # before the feed-forward, whatever it is called
 ROWS = {f"{L}attention/{each}_norm": f"{B}attn_{each}_norm:rows" for each in "qk"}
 MLA = {
@@ -142,8 +143,10 @@ NEMOTRON_H = _mamba2() | {
 
 
 def _t5():
-    found = {"encoder/final_norm": "enc.output_norm", "final_norm": "dec.output_norm",
-             "encoder/position_bias/table": "enc.blk.0.attn_rel_b", "position_bias/table": "dec.blk.0.attn_rel_b"}  # fmt: skip
+    found = {
+        "encoder/final_norm": "enc.output_norm", "encoder/position_bias/table": "enc.blk.0.attn_rel_b",
+        "final_norm": "dec.output_norm", "position_bias/table": "dec.blk.0.attn_rel_b",
+    }  # fmt: skip
     for ours, theirs, parts in (("encoder/", "enc.", ("attention",)), ("", "dec.", ("attention", "cross_attention"))):
         for part in parts:
             name = part.replace("attention", "attn")
@@ -181,6 +184,13 @@ TABLES = {
     "falcon": QKV,
     "starcoder2": {},
     "stablelm": ROWS,
+    "exaone": {},
+    "exaone_moe": {},
+    "afmoe": {L + "attention/gate": B + "attn_gate"},
+    "bitnet": {L + "attention/sub_norm": B + "attn_sub_norm", L + "ffn/sub_norm": B + "ffn_sub_norm"},
+    "hunyuan_v1_dense": {},
+    "jais2": {},
+    "gpt_bigcode": QKV,
     "olmo": {},
     "olmo2": {},
     "olmo3": {},
@@ -222,10 +232,9 @@ TABLES = {
     | {L + "mixer/attention/out": B + "attn_output", L + "ffn_norm": "=" + B + "ffn_norm"},  # without its ".weight"
     "lfm2": LFM2,
     "lfm2_moe": LFM2,
-    "bert": {
-        L + "attention_sum_norm": B + "attn_output_norm",
-        L + "ffn_sum_norm": B + "layer_output_norm",
-    },
+    "bert": SUMS,
+    "nomic_bert": QKV | SUMS,
+    "modernbert": QKV | GATE_UP,
     "t5": _t5(),
 }
 # (module that a file holds, one that it then lacks, the row that gives way, the rows that hold): other forms of a thing

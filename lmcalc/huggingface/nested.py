@@ -1,8 +1,14 @@
 """The text part of a multimodal config: where it lies, which model_type it is, and what lies beside it.
 
 One rule holds for all: the text part is the object under a key of TEXT_KEYS, and its own model_type says what it is.
-families.NESTED has the model_type of those that leave it out, and marks those whose text keys may lie among the others.
+families.NESTED has the model_type of those that leave it out, whose text keys may lie among the others, too. Where
+keys that are missing mean something else than in the text model's own class, nested.json records it
+(tests/record_nested.py).
 """
+
+import functools
+import json
+import os
 
 from ..errors import InputError
 from ..record import Frozen
@@ -10,6 +16,7 @@ from .families import ALIASES, FAMILIES, NESTED, OUTSIDE, TIED
 from .irrelevant import IRRELEVANT, OTHER_PARTS, OTHER_PREFIXES
 
 TEXT_KEYS = ("text_config", "language_config", "llm_config", "thinker_config")
+PART_ENDINGS = ("_config", "_processor", "_layer", "_lora", "visual")  # of keys that hold other parts
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "n_embd", "d_model")
 OF_ALL = ("quantization_config", "quantization", "dtype", "torch_dtype")  # said outside of the text for all parts
 
@@ -33,7 +40,7 @@ def text_part(data, where):
     if not isinstance(family, str) or (family in {*FAMILIES, *OUTSIDE, *ALIASES} and family not in NESTED):
         return Part(data, family, where)
     path, text, others, outer = (), data, {}, {}
-    while (key := next((key for key in TEXT_KEYS if key in text), None)) is not None and len(path) < 3:
+    while (key := next((key for key in TEXT_KEYS if text.get(key) is not None), None)) is not None and len(path) < 3:
         inside = text[key]
         if not isinstance(inside, dict):
             raise InputError(f"{where}: {': '.join((*path, key))} = {inside!r}; allowed: an object")
@@ -43,9 +50,8 @@ def text_part(data, where):
     if not path and family not in NESTED:
         return Part(data, family, where)
     if path:
-        return _nested(family, path, text, outer, others, where)
-    if not any(key in data for key in SIZE_KEYS):
-        raise InputError(f"{where}: text_config = None; allowed: an object, the text part of {family!r}")
+        own = _defaults().get(family, {})
+        return _nested(family, path, own["text"] | text if own.get("always") else text, outer, others, where)
     return _flat(family, data, where)
 
 
@@ -53,9 +59,12 @@ def _nested(family, path, text, outer, others, where):
     inside = text.get("model_type")
     if inside is None or inside == family or (inside in NESTED and inside not in FAMILIES):
         inside = NESTED.get(family)
+    if inside == "deepseek_v2" and text.get("use_mla") is False:  # DeepSeek-VL2 and OCR: its experts without the rest
+        inside = "deepseek_ocr2_text"
     where = f"{where}: {': '.join(path)}"
     if inside is None:
-        raise InputError(f"{where}: the key 'model_type' is missing; needed, since {family!r} has no default that is known")
+        raise InputError(f"{where}: the key 'model_type' is missing; allowed: that of a text model ({family!r} is not "
+                         "known, and so not what its text part is)")  # fmt: skip
     unread = [key for key, value in outer.items() if not _known(key, value, text) and key not in others]
     tied = _tied(family, outer.get("tie_word_embeddings"), text.get("tie_word_embeddings"))
     data = {key: outer[key] for key in OF_ALL if key in outer} | text
@@ -67,6 +76,11 @@ def _nested(family, path, text, outer, others, where):
 def _flat(family, data, where):
     others = [key for key in data if _is_part(key, data)]
     text = {key: value for key, value in data.items() if key not in others and not _of_other_parts(key)}
+    if not any(key in data for key in SIZE_KEYS):  # nothing is said of the text
+        text = _defaults().get(family, {}).get("text", {}) | text
+    tied = _tied(family, data.get("tie_word_embeddings"), None)
+    text = {key: value for key, value in text.items() if key != "tie_word_embeddings"}
+    text |= {} if tied is None else {"tie_word_embeddings": tied}
     return Part(text, NESTED[family], where, tuple(sorted(others, key=str)) or (family,), _notes(family, others, ()))
 
 
@@ -80,16 +94,15 @@ def _notes(family, others, unread):
 
 def _is_part(key, data):
     """Whether a key holds the config of another part than the text's."""
-    return isinstance(data[key], dict) and key not in TEXT_KEYS and str(key).endswith(PART_ENDINGS)
-
-
-PART_ENDINGS = ("_config", "_processor", "_layer", "_lora", "visual")
+    return isinstance(data[key], dict) and key not in (*TEXT_KEYS, *OF_ALL) and str(key).endswith(PART_ENDINGS)
 
 
 def _known(key, value, text):
     """Whether nothing is lost of a key outside of the text part."""
-    return key in (*IRRELEVANT, *OF_ALL, "tie_word_embeddings") or _of_other_parts(key) or (
-        key in text and text[key] == value
+    return (
+        key in (*IRRELEVANT, *OF_ALL, "tie_word_embeddings")
+        or _of_other_parts(key)
+        or (key in text and text[key] == value)
     )
 
 
@@ -102,9 +115,15 @@ def _tied(family, outside, inside):
 
     transformers 5 goes by what stands outside, but for the types in TIED; older files may say it only inside.
     """
-    if TIED.get(family) == "never":
-        return False
-    if not isinstance(outside, bool) or not isinstance(inside, bool):
-        return inside if isinstance(inside, bool) else outside
     how = TIED.get(family, "outside")
-    return {"outside": outside, "inside": inside, "either": outside or inside}[how]
+    if how == "never":
+        return False
+    if how == "inside" or not isinstance(outside, bool) or not isinstance(inside, bool):
+        return inside if how == "inside" or isinstance(inside, bool) else outside
+    return outside or (inside and how == "either")
+
+
+@functools.cache
+def _defaults():
+    with open(os.path.join(os.path.dirname(__file__), "nested.json"), encoding="utf-8") as file:
+        return json.load(file)

@@ -28,8 +28,8 @@ class Scheme(Frozen):
     """Which matrix is packed how. groups: (targets, Packing) in order, targets being names, patterns, or "Linear".
 
     A target "experts" stands for those of a mixture. skip: modules left as they are. head, tables: whether output heads
-    and embeddings are packed, too. experts: nothing but experts is. rest: the type of everything else. assumed: what the
-    config does not say, and bytes rest on.
+    and embeddings are packed, too. experts: nothing but experts is. rest: the type of everything else. assumed: on what
+    bytes rest that the config does not say.
     """
 
     groups: tuple
@@ -64,11 +64,10 @@ class Scheme(Frozen):
     def __call__(self, model):
         from .tensors import modules
 
-        count = sum(1 for _ in numbered_weights(model))
-        if count * len(self.groups) > MOST_TRIES:
+        count, rules = sum(1 for _ in numbered_weights(model)), len(self.groups) + _patterns(self.skip)
+        if count * rules > MOST_TRIES:
             raise InputError(
-                f"quantization_config: {len(self.groups):,} rules for {count:,} weights; allowed: up to {MOST_TRIES:,} "
-                "in all"
+                f"quantization_config: {rules:,} rules for {count:,} weights; allowed: up to {MOST_TRIES:,} in all"
             )
         module = modules(model)
         return means(model, lambda path, *weight: self.size(module(path), *weight))
@@ -186,7 +185,7 @@ def _compiled(patterns):
     from fnmatch import fnmatchcase
 
     whole, globs, expressions = set(), {}, []
-    count = sum(text.startswith("re:") or "*" in text for text in patterns)
+    count = _patterns(patterns)
     if count > MOST_PATTERNS:
         raise InputError(f"quantization_config: {count:,} patterns in a list; allowed: up to {MOST_PATTERNS:,}")
     for text in patterns:
@@ -213,6 +212,10 @@ def _compiled(patterns):
         return any(expression.match(module) for expression in expressions)
 
     return hits
+
+
+def _patterns(names):
+    return sum(text.startswith("re:") or "*" in text for text in names)
 
 
 def _parts(name):

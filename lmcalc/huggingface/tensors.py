@@ -48,12 +48,8 @@ def places(model, weights, file=(), names=None):
         found[path] = _place(path, *_found(rows, path, model), weights, conv)
         count += len(found[path].names)
         if count > MOST:
-            raise _too_many(model.name)
+            raise InputError(f"{model.name}: more than {MOST:,} tensors; allowed: up to so many")
     return found
-
-
-def _too_many(name):
-    return InputError(f"{name}: a checkpoint of it has more than {MOST:,} tensors, which are not gone through")
 
 
 def _rows(names):
@@ -107,7 +103,7 @@ def _place(path, name, word, layout, shared, weights, conv):
         stacked, outputs = "", outputs if stacked else outputs[-1:]
         count = math.prod(size_of[axis] for axis in spread)
         if count > MOST:
-            raise _too_many(path)
+            raise InputError(f"{path}: {count:,} tensors, one for each; allowed: up to {MOST:,}")
         names = [name.replace("*", str(each)) for each in range(count)]
     groups = _groups(layout, stacked, inputs, outputs, conv)
     shape, split = [math.prod(size_of[axis] for axis in group if axis != "1") for group in groups], None
@@ -196,8 +192,9 @@ def matched(found, file, where, model=None):
     found: {path: Place}. file: has `shapes`, {name: shape}, and `read`. model: None, or the one whose prediction
     modules the file may hold, too. Raises InputError that names every difference.
     """
-    names, differences, others = compared(found, file.shapes)
-    others = [name for name in others if not predicts(name, model)]
+    names, differences, others = compared(found, file.shapes, model is not None and bool(model.beside))
+    other = beside(found, model)
+    others = [name for name in others if not other(name) and not predicts(name, model)]
     problems = [f"{name}: {problem}" for name, problem in differences]
     if not problems:
         problems = [problem for name in others if (problem := _other(name, found, names, file))]
@@ -208,15 +205,17 @@ def matched(found, file, where, model=None):
     return names
 
 
-def compared(found, shapes):
+def compared(found, shapes, multimodal=False):
     """({name that the tables use: name in the file}, [(tensor, what is wrong)], [tensors that hold no weight]).
 
-    found: {path: Place}. shapes: {name in the file: shape, or None where it is not known}.
+    found: {path: Place}. shapes: {name in the file: shape, or None where it is not known}. multimodal: whether the file
+    holds other parts, too, and something may stand before the names of the text part.
     """
     wanted = {name: place.shape for place in found.values() for name in place.names}
     names, problems, others = {}, [], []
     for name, shape in shapes.items():
         now = _today(name, wanted)
+        now = _today(of_text(name), wanted) if multimodal and now not in wanted else now
         if now not in wanted:
             others.append(name)
         elif now in names:
@@ -239,9 +238,25 @@ def _today(name, wanted):
     return next((other for other in others if other in wanted), name)
 
 
+def of_text(name):
+    """The name of a tensor of the text part of a multimodal model, without what stands before it."""
+    return re.sub(r"^((thinker|model|language_model|text_model|language|llm)\.)+", "", name)
+
+
+def beside(found, model):
+    """A function that says of a tensor's name whether it is of another part of a multimodal model than its text part.
+
+    found: {path: Place} of the text part. Where the model is none, nothing is.
+    """
+    if model is None or not model.beside:
+        return lambda name: False
+    own = {of_text(name).split(".")[0] for place in found.values() for name in place.names} | {"lm_head"}
+    return lambda name: of_text(name).split(".")[0] not in own
+
+
 def predicts(name, model):
     """Whether a tensor is of a layer behind the last: a module of multi-token prediction, if the model has any."""
-    layer = re.match(r"model\.layers\.(\d+)\.", name)
+    layer = re.match(r"layers\.(\d+)\.", of_text(name))
     return layer is not None and model is not None and bool(model.mtp) and int(layer[1]) >= model.fields["n_layers"]
 
 
@@ -265,7 +280,7 @@ def _other(name, found, names, file):
         given = file.read(name).reshape(-1)
         good = given.size == 1 and abs(given[0] - value) <= 0.01 * abs(value)
         return None if good else f"{name} = {given.tolist()}; the model has {value}"
-    place = found.get(COPIES.get(name))
+    place = found.get(COPIES.get(name) or COPIES.get(of_text(name)))
     if place is None or name in place.names:
         return f"{name}: not used by the model"
     original = names[place.names[0]]

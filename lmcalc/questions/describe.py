@@ -8,6 +8,7 @@ NORMS = {
     "RMSNorm": "RMSNorm", "RMSNormPlusOne": "RMSNorm (1 + w)", "LayerNorm": "LayerNorm",
     "LayerNormNoBias": "LayerNorm, no bias", "LayerNormPlain": "LayerNorm, no weights",
     "LayerNormPlusOne": "LayerNorm (1 + w)", "L2Norm": "RMSNorm, no weights", "RMSNormPlain": "RMSNorm, no weights",
+    "Affine": "weights and biases, no norm",
 }  # fmt: skip
 GATED = {"silu": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU", "relu2": "gated ReLU^2",
          "sigmoid": "GLU", None: "LiGLU", "clamped_glu": "SwiGLU", "limited_glu": "SwiGLU"}  # fmt: skip
@@ -333,8 +334,6 @@ WORDS = {
         f"{size(vectors.axes()['J'])} x {size(vectors.d_model)}, a vector a distance, for all layers", []),
     "MoreTokenTypes": lambda more: (
         f"{' + '.join(size(each.types) for each in more.tables)} x {size(more.tables[0].d_model)}, added", []),
-    "SharedBlocks": lambda shared: (
-        f"{len(shared.blocks)} block{'' if len(shared.blocks) == 1 else 's'} that layers share", []),
     "TokenTypes": lambda types: (f"{size(types.types)} x {size(types.d_model)}, added", []),
 }  # fmt: skip
 
@@ -385,6 +384,10 @@ EQUATIONS = {
         "x + ffn_1(norm(x)) + experts(h)",
     ],
     "SharedLayer": lambda layer: equations(layer.block),
+    "BottleneckBlock": lambda block: [
+        "y = entry(x), norm(y + attention(query_entry(x), x))",
+        f"{size(block.ffns)} times norm(y + ffn(y)), then norm(x + leave(y))",
+    ],
     "HybridBlock": lambda block: [f"x + mixer(norm(x + project(memory_{block.number}([x; embedding]))))"],
     "AltUpBlock": lambda block: [
         "all streams predicted; then of the first one", "x + norm(attention(norm(x))) + laurel(norm(x))",

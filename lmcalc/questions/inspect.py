@@ -1,5 +1,6 @@
 """What is in a checkpoint? Its headers alone: true parameters, bytes and bits, and where it differs from its config."""
 
+import functools
 import os
 import re
 
@@ -187,16 +188,21 @@ class Held:
     """A checkpoint held against a model, tensor by tensor.
 
     differences: [(tensor, problem)]. copies: {weight: what it repeats}. mtp: weights of prediction modules. buffers:
-    what is no parameter. apart: all of these, which are not counted as the model's.
+    what is no parameter. beside: weights of other parts of a multimodal model. apart: all of these, which are not
+    counted as the model's.
     """
 
     def __init__(self, header, weights, says):
         self.weights, self.says, self.kind = weights, says, header.kind
         self.differences, self.copies, self.mtp, self.buffers, self.notes, self._parts = [], {}, set(), set(), [], {}
-        self._found, self._names = {}, {}
+        self._found, self._names, self.beside, self._is_beside = {}, {}, set(), lambda name: False
         for name in list(weights) if says.model is None else self._compare():
             self._sort(name)
-        self.apart = {*self.copies, *self.mtp, *self.buffers}
+        self.apart = {*self.copies, *self.mtp, *self.buffers, *self.beside}
+        if self.beside:
+            elements = sum(weights[name].elements for name in self.beside)
+            self.notes.append(f"{len(self.beside):,} weights of other parts than the text part are not counted "
+                              f"({elements:,} elements).")  # fmt: skip
         if says.model is not None:
             self._predictions()
         self._index(header)
@@ -204,7 +210,7 @@ class Held:
     def part(self, weight):
         """The heading that a weight belongs under."""
         found = self._parts.get(weight.name)
-        return found or next((part for pattern, part in PARTS if re.search(pattern, weight.name)), "other")
+        return found or next((part for pattern, part in _patterns()[0] if pattern.search(weight.name)), "other")
 
     def _compare(self):
         """Hold every weight against the model; the names of those that it has no use for."""
@@ -227,7 +233,8 @@ class Held:
         else:
             known = {name: shape for name, shape in shapes.items() if shape is not None}
             self._found = found = tensors.places(model, wanted, known)
-        self._names, self.differences, others = tensors.compared(found, shapes)
+        self._names, self.differences, others = tensors.compared(found, shapes, bool(model.beside))
+        self._is_beside = tensors.beside(found, model)
         for path, place in found.items():
             for name in place.names:
                 if name in self._names:
@@ -306,21 +313,21 @@ class Held:
 
     def _sort(self, name):
         """A weight that the model has no use for: a copy, a prediction module, a buffer, or a difference."""
-        from ..huggingface.names import CONSTANTS, COPIES, LEFT_OVER
-        from ..huggingface.tensors import idle
+        from ..huggingface.names import COPIES
+        from ..huggingface.tensors import idle, of_text
 
-        place = self._found.get(COPIES.get(name))
+        place = self._found.get(COPIES.get(name) or COPIES.get(of_text(name)))
         if place is not None and name not in place.names:
             original = self._names.get(place.names[0])
             if original is None or self.weights[original].shape != self.weights[name].shape:
                 self._differs(name, f"no copy of {place.names[0]}, which the config says it is tied to")
             else:
                 self.copies[name] = original
+        elif self._is_beside(name):
+            self.beside.add(name)
         elif self._predicts(name):
             self._prediction(name)
-        elif idle(name, self.weights) or any(
-            re.fullmatch(pattern, name) for pattern in (*LEFT_OVER, *CONSTANTS, *GGUF_LEFT_OVER)
-        ):
+        elif _patterns()[1].fullmatch(name) or idle(name, self.weights):
             self.buffers.add(name)
         elif self.says.model is not None:
             self._differs(name, "not used by the model")
@@ -373,6 +380,15 @@ class Held:
         if header.index is not None:
             for name in header.tensors.keys() - header.index.keys():
                 self._differs(name, f"in {header.tensors[name].file}, and not in the index")
+
+
+@functools.cache
+def _patterns():
+    """PARTS, compiled, and what a tensor of no use is called: files may hold hundreds of thousands."""
+    from ..huggingface.names import CONSTANTS, LEFT_OVER
+
+    left = "|".join(f"(?:{pattern})" for pattern in (*LEFT_OVER, *CONSTANTS, *GGUF_LEFT_OVER))
+    return [(re.compile(pattern), part) for pattern, part in PARTS], re.compile(left)
 
 
 def _plain(shape):

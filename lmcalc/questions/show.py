@@ -86,7 +86,9 @@ def _is_norm(label):
 
 def _part(name, component):
     if is_a(component, "SharedBlocks"):
-        text, further = f"{len(component.blocks)} blocks that layers share, on [x; embedding]", []
+        count, joined = len(component.blocks), is_a(component.blocks[0], "SharedBlock")
+        text = f"{count} block{'s' * (count != 1)} that layers share{', on [x; embedding]' * joined}"
+        further = []
         for label, each in component.blocks[0].children().items():
             if not _is_norm(label):
                 further.append(f"{label}: {described(each)[0]}")

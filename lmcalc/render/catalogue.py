@@ -50,7 +50,8 @@ SHORT = {
     "layernorm_no_bias": "ln w", "layernorm_plain": "ln -", "layernorm_plus_one": "ln+1",
     "output": "out", "serial": "", "parallel": "par", "parallel_two_norms": "par",
     "rotary": "rope", "sinusoidal": "sine", "relative_bias": "bias", "relative_shaw": "shaw", "relative_xl": "xl",
-    "gelu_tanh": "gelu", "geglu_tanh": "geglu", "swiglu_clamped": "swiglu", "swiglu_limited": "swiglu", "none": "no",
+    "gelu_tanh": "gelu", "geglu_tanh": "geglu", "swiglu_clamped": "swiglu", "swiglu_limited": "swiglu",
+    "swiglu_capped": "swiglu", "none": "no",
     "mamba": "ssm", "mamba2": "ssm2", "gated_delta": "gdn", "kimi_delta": "kda", "lightning": "light",
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ ACTIVATIONS = {
     "selu": ("selu", None),
     "xielu": ("xielu", None),
     "linear": (None, "liglu"),
+    "situ": (None, "situ"),
 }
 PLAIN = tuple(name for name, (alone, _) in ACTIVATIONS.items() if alone)
 GATED = tuple(name for name, (_, gated) in ACTIVATIONS.items() if gated)

@@ -64,6 +64,19 @@ def big_bird(c):
     }
 
 
+def squeezebert(c):
+    c.only("layer_norm_eps", 1e-12, "the norms of its layers have it whatever is given")
+    c.only("post_attention_groups", 1, "no published model has another")
+    keys = ("q_groups", "k_groups", "v_groups", "intermediate_groups", "output_groups")
+    groups = [c.need("size", key) for key in keys]
+    for key, number in zip(keys, groups):
+        if number != groups[0]:
+            c.refuse(key, number, f"{groups[0]}, as q_groups")
+    found = bert(c)
+    c.only("embedding_size", found["d_model"], "the class knows no other")
+    return found | {"projection_groups": groups[0] if groups[0] > 1 else None}
+
+
 def electra(c):
     c.skip("summary_last_dropout")
     return bert(c) | narrow(c) | {"head_activation": "gelu"}
@@ -79,6 +92,14 @@ def rembert(c):
     c.skip("classifier_dropout_prob")
     own = c.need("size", "output_embedding_size")
     return bert(c) | narrow(c, "input_embedding_size", always=True) | {"head_transform_dim": own}
+
+
+def roc_bert(c):
+    """BERT for Chinese whose tokens have a shape and a pronunciation, too."""
+    for key in ("enable_shape", "enable_pronunciation", "concat_input"):
+        c.only(key, True, "all published models have both, joined to the token")
+    tables = [[c.need("size", f"{what}_{key}") for key in ("vocab_size", "embed_dim")] for what in ("shape", "pronunciation")]
+    return bert(c) | {"embedding_tables": tables}
 
 
 def roformer(c):
@@ -99,7 +120,7 @@ def narrow(c, key="embedding_size", always=False):
 def distilbert(c):
     c.skip("sinusoidal_pos_embds")  # what the table starts from: it lies in the file either way
     c.skip("qa_dropout", "seq_classif_dropout", "tie_weights_", "output_past")
-    return _alone(c, width="hidden_dim") | {"norm_eps": 1e-12}
+    return _alone(c, width=("hidden_dim",)) | {"norm_eps": 1e-12}
 
 
 def mpnet(c):
@@ -114,7 +135,8 @@ def xlm(c):
     c.only("asm", False, "a linear head")
     c.skip("sinusoidal_embeddings")  # its table lies in the file either way
     c.skip("n_words", "bos_index", "eos_index", "pad_index", "unk_index", "mask_index", "lang_id", "lang2id", "id2lang")
-    c.skip("embed_init_std", "init_std", "start_n_top", "end_n_top", "max_vocab", "min_count", "summary_last_dropout")
+    c.skip("embed_init_std", "init_std", "start_n_top", "end_n_top", "max_vocab", "min_count", "summary_last_dropout",
+           "same_enc_dec", "share_inout_emb")  # fmt: skip
     languages, added = c.need("size", "n_langs"), c.get("bool", "use_lang_emb")
     found = _alone(c, is_decoder=c.get("bool", "causal"), width=None, ffn=flag(c, "gelu_activation", "gelu", "relu"))
     return found | {
@@ -158,7 +180,7 @@ def deberta_v2(c):
 
 def _disentangled(c, **table):
     """BERT whose attention meets positions in products of their own. table: see components/disentangled.py."""
-    c.skip("pooler_dropout", "pooler_hidden_act", "pooler_hidden_size", "legacy")
+    c.skip("pooler_dropout", "pooler_hidden_act", "pooler_hidden_size", "legacy", "padding_idx", "z_steps")
     found, width = _alone(c), c.get("size", "embedding_size")
     if width not in (None, found["d_model"]):
         c.refuse("embedding_size", width, f"{found['d_model']}, the width of the model")
@@ -175,7 +197,7 @@ def _disentangled(c, **table):
         return found | {"positions": "learned" if learned else "none", "score_scale": scale}
     buckets = int(buckets) if buckets >= 1 else None
     return found | {
-        "positions": "disentangled", "position_table": learned,
+        "positions": "disentangled", "position_table": learned or None,
         "position_max_distance": int(most) if most >= 1 else c.need("size", "max_position_embeddings"),
         "position_buckets": buckets, "disentangled": {"terms": [POSITION_TERMS[each] for each in words], **table},
     }  # fmt: skip
@@ -184,7 +206,7 @@ def _disentangled(c, **table):
 POSITION_TERMS = {"c2p": "content_to_position", "p2c": "position_to_content"}
 
 
-def _alone(c, is_decoder=False, width="intermediate_size", ffn=None):
+def _alone(c, is_decoder=False, width=("intermediate_size",), ffn=None):
     """What a BERT has, but for token types: learned positions, norms behind each sum, a head with a transform."""
     if not is_decoder:
         c.only("is_decoder", False, "an encoder")
@@ -192,7 +214,7 @@ def _alone(c, is_decoder=False, width="intermediate_size", ffn=None):
     c.only("position_embedding_type", "absolute", "learned positions")
     found = sizes(c)
     return found | {
-        "stack": "decoder" if is_decoder else "encoder", "d_ff": c.need("size", width) if width else None,
+        "stack": "decoder" if is_decoder else "encoder", "d_ff": c.need("size", *width) if width else None,
         "ffn": ffn or plain(c), "ffn_bias": True, "norm": "layernorm", "norm_placement": "post", "final_norm": False,
         "embedding_norm": True, "positions": "learned", "attention_bias": "all", "head_transform": True,
         "head_bias": True,
@@ -243,15 +265,38 @@ def eurobert(c):
     return found | {"stack": "encoder", "head_bias": found["ffn_bias"]}
 
 
+NOMIC_ONLY = (  # keys of its first configs, which are those of GPT-2 and some more
+    ("activation_function", "swiglu"),
+    ("causal", False),
+    ("mlp_fc1_bias", False),
+    ("mlp_fc2_bias", False),
+    ("parallel_block", False),
+    ("prenorm", False),
+    ("qkv_proj_bias", False),
+    ("rotary_emb_fraction", 1.0),
+    ("rotary_emb_interleaved", False),
+    ("rotary_emb_scale_base", None),
+    ("scale_attn_by_inverse_layer_idx", False),
+    ("scale_attn_weights", True),
+    ("use_rms_norm", False),
+)
+
+
 def nomic_bert(c):
-    found = _turned(c)
+    c.skip("activation_function", "dense_seq_output", "expand_type_embeddings", "fused_bias_fc", "fused_dropout_add_ln",
+           "max_trained_positions", "pad_vocab_size_multiple", "parallel_block_tied_norm", "use_flash_attn",
+           "use_xentropy")  # fmt: skip
+    for key, value in NOMIC_ONLY:
+        c.only(key, value, "no published model has another")
+    found, factor = _turned(c, "n_inner"), c.get("positive", "rotary_scaling_factor")
+    if factor is not None and found["rope_scaling"] is None:
+        trained = c.get("size", "max_trained_positions") or found["max_positions"]
+        found["rope_scaling"] = {"kind": "dynamic", "factor": factor, "original_max_positions": trained}
+    now = c.without("activation_function")
     return found | {
-        "ffn": gated(c),
-        "ffn_bias": None,
-        "attention_bias": "none",
-        "head_activation": plain(c),
+        "ffn": gated(now), "ffn_bias": None, "attention_bias": "none", "head_activation": plain(now),
         "tied": found["tied"] is not False,
-    }
+    }  # fmt: skip
 
 
 def jina_embeddings_v3(c):
@@ -262,9 +307,9 @@ def gte(c):
     return _turned(c) | {"ffn": gated(c), "ffn_bias": None, "ffn_down_bias": True, "head_activation": "gelu"}
 
 
-def _turned(c):
-    """BERT with rotary positions instead of learned ones."""
-    found = _alone(c, ffn="gelu")
+def _turned(c, *width):
+    """BERT with rotary positions instead of learned ones. width: further keys for that of the feed-forward."""
+    found = _alone(c, width=("intermediate_size", *width), ffn="gelu")
     found["head_dim"] = c.get("size", "head_dim") or head_dim(c, found)
     return found | {"token_types": c.get("count", "type_vocab_size") or None, **rotary(c, found)}
 

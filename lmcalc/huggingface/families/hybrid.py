@@ -371,10 +371,27 @@ def kimi_linear(c):
         "use_grouped_topk",
         "moe_layer_freq",
     )
-    delta = {"n_mixer_heads": number, "mixer_head_dim": size, "conv_kernel": kernel}
+    delta = {
+        "n_mixer_heads": number, "mixer_head_dim": size, "conv_kernel": kernel,
+        "output_gate_full_rank": get("bool", "use_full_rank_gate") or None,
+        "decay_floor": get("number", "gate_lower_bound"),
+    }  # fmt: skip
     types = mixer_types(c, KINDS, default, "layer_types")
-    found, way = with_mixers(found, types, {LINEAR: ({"mixer": "kimi_delta"}, delta)})
+    found, way = with_mixers(found | kimi_k3(c, found), types, {LINEAR: ({"mixer": "kimi_delta"}, delta)})
     return with_experts(found, deepseek_experts(c), first_dense(c, count, 1), way)
+
+
+def kimi_k3(c, found):
+    """What Kimi K3 has beside Kimi Linear, in code of its own (modeling_kimi_linear.py): a config without it has none."""
+    size, situ = c.get("size", "attn_res_block_size"), found["ffn"] == "situ"
+    return {
+        "block": None if size is None else "attention_residual", "residual_block_size": size,
+        "attention_gate": c.get("bool", "mla_use_output_gate") or None,
+        "expert_latent": c.get("size", "routed_expert_hidden_size"),
+        "expert_latent_norm": c.get("bool", "latent_moe_use_norm") or None,
+        "situ_beta": c.get("positive", "activation_situ_beta") if situ else None,
+        "situ_up_beta": c.get("positive", "activation_situ_linear_beta") if situ else None,
+    }  # fmt: skip
 
 
 def bailing_hybrid(c):

@@ -91,6 +91,32 @@ def axk2(c):
                         beside={"ffn_norm_gate": True})  # fmt: skip
 
 
+def hy_v4(c):
+    found, limit = _indexed(c), c.get("number", "swiglu_limit") or 0
+    count, types = found["n_layers"], c.get("list", "indexer_types")
+    c.skip("learnable_sink_init")
+    if found.pop("n_mtp_layers"):
+        c.note("Modules that predict further tokens are not counted (num_nextn_predict_layers).")
+    if types is None:
+        types = ["full" if layer == 0 or layer % 4 == 1 else "shared" for layer in range(count)]
+    found |= {
+        "index_norm_eps": found["norm_eps"], "index_rope_last": True, "attention_gate": True, "attention_sinks": True,
+        "block": "hyper_connections", "hyper_streams": c.need("size", "hc_mult"),
+        "hyper_eps": c.get("positive", "hc_eps"), "hyper_magnitude": c.need("positive", "hc_magnitude"),
+    }  # fmt: skip
+    mixture = deepseek_experts(c)
+    if limit > 0:
+        mixture |= {"expert_ffn": "swiglu_limited", "ffn_limit": limit}
+    return with_experts(found, mixture, first_dense(c, count, 1), _index_ways(c, types, count))
+
+
+def _index_ways(c, types, count):
+    """How layers differ, of which some use the keys that an earlier one chose."""
+    if len(types) != count or any(each not in ("full", "shared") for each in types) or types[0] != "full":
+        c.refuse("indexer_types", types, f"full or shared for each of the {count} layers, full for the first")
+    return types, {"full": {}, "shared": {"index_shared": True}}
+
+
 def glm_moe_dsa(c):
     found, count = _indexed(c) | {"rope_layout": "interleaved"}, c.need("size", "num_hidden_layers")
     types, pattern = c.get("list", "indexer_types"), c.data.get("index_topk_pattern")
@@ -102,10 +128,7 @@ def glm_moe_dsa(c):
     first = 2 if first is None else first
     if types is None:
         types = ["shared" if max(layer - first + 1, 0) % every else "full" for layer in range(count)]
-    if len(types) != count or any(each not in ("full", "shared") for each in types) or types[0] != "full":
-        c.refuse("indexer_types", types, f"full or shared for each of the {count} layers, full for the first")
-    return with_experts(found, deepseek_experts(c), first_dense(c, count),
-                        (types, {"full": {}, "shared": {"index_shared": True}}))  # fmt: skip
+    return with_experts(found, deepseek_experts(c), first_dense(c, count), _index_ways(c, types, count))
 
 
 def _indexed(c):

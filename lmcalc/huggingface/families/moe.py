@@ -223,8 +223,8 @@ def cohere2_moe(c):
     shared, dense = c.get("count", "num_shared_experts") or None, c.get("count", "first_k_dense_replace") or 0
     first, every = (c.need("size", key) for key in ("prefix_dense_sliding_window_pattern", "sliding_window_pattern"))
     types = layer_types(c, count, lambda at: (at + 1) % first if at < dense else (at - dense + 1) % every)
-    scores, how = (c.need(words, key) for words, key in ((("softmax", "sigmoid"), "expert_selection_fn"),
-                                                         (("average", "sum"), "shared_expert_combination_strategy")))
+    scores = c.need(("softmax", "sigmoid"), "expert_selection_fn")
+    how = c.need(("average", "sum"), "shared_expert_combination_strategy")
     normalized = c.get("bool", "norm_topk_prob")
     if c.given("rope_parameters"):
         c.skip("rope_theta", "rope_scaling")  # what rope_parameters came from

@@ -36,6 +36,7 @@ def deepseek_ocr2(c):
     for key, value in (("topk_method", "greedy"), ("n_group", 1), ("topk_group", 1), ("scoring_func", "softmax")):
         c.only(key, value, "no published model has another")
     c.skip("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "use_mla", "ep_size")
+    c.skip("lm_head", "rm_head")
     c.skip("norm_topk_prob", "moe_layer_freq", "n_group", "topk_group", "topk_method")  # the class does not read them
     found = llama(c)
     mixture = experts(

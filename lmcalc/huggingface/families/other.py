@@ -1,7 +1,8 @@
 """Attention of other forms: chunks, sinks, differences, shared keys and values. One function for each `model_type`."""
 
+from ...cards import is_kind
 from ..irrelevant import IRRELEVANT
-from ..layers import kinds_of, layer_types, rotary
+from ..layers import ROTARY_FIELDS, combined, kinds_of, layer_types, rotary
 from .common import KV_KEYS, bias, deepseek_experts, experts, first_dense, gated, heads, llama_like, sizes, with_experts
 
 
@@ -99,3 +100,25 @@ def dbrx(c):
             "router_normalized": power == 1 or None,
         }
     )
+
+
+def muse_glimmer_text(c):
+    found = llama_like(c)
+    count, size, window = found["n_layers"], found["head_dim"], c.get("size", "sliding_window")
+    far = [(count - 1 - layer) % 4 == 0 for layer in range(count)]
+    types = layer_types(c, count, lambda layer: not far[layer])
+    bases = c.get("list", "layer_rope_theta") or [int(not each) for each in far]
+    if len(bases) != count or not all(is_kind(each, "number") and each >= 0 for each in bases):
+        c.refuse("layer_rope_theta", bases, f"a number of at least 0 for each of the {count} layers")
+    rope = {key: found.pop(key, None) for key in ROTARY_FIELDS}
+    found |= {
+        "norm": "rmsnorm_plus_one", "norm_placement": "double", "output_norm_eps": c.get("positive", "post_norm_eps"),
+        "embedding_norm": True, "embedding_norm_kind": "rmsnorm_plain", "final_norm_kind": "rmsnorm",
+        "qk_norm": "l2", "score_scale": (c.get("positive", "qk_scale_factor") or 1.0) * size**-0.5,
+        "attention_bias": bias(c), "attention_gate": True, "attention_gate_bias": "none",
+        "logit_scale": c.get("positive", "output_multiplier"),
+        "logit_softcap": c.get("positive", "final_logit_softcapping"),
+    }  # fmt: skip
+    turned = ["turned" if each else "still" for each in bases]
+    return found | combined((types, {"full": {}, "sliding": {"window": window}}),
+                            (turned, {"turned": rope, "still": {"positions": "none"}}))  # fmt: skip

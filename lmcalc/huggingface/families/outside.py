@@ -41,7 +41,7 @@ DEFAULTS = {
     "grok-1": {"hidden_act": "gelu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "max_attn_value": 30.0,
                "tie_word_embeddings": True},
     # configuration_rwkv5.py of RWKV-5 World
-    "rwkv5": {"layer_norm_epsilon": 1e-5, "head_size": 64, "tie_word_embeddings": False, "vocab_size": 65536},
+    "rwkv5": {"layer_norm_epsilon": 1e-5, "tie_word_embeddings": False},
     # open_lm/model.py, Params; the two that open_lm takes from its command line are those of DCLM's training
     # configurations (mlfoundations/dclm, training/configs), whose models are the published ones of this type
     "openlm": {"norm_eps": 1e-5, "seq_len": 2048, "post_embed_norm": False, "weight_tying": False,

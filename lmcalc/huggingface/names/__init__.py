@@ -17,7 +17,7 @@ from .dense import DENSE, FALCON_40B, LLAMA, T5_PLAIN
 from .encoders import ENCODERS, albert, at_run_time
 from .gemma import GEMMA
 from .gpt import GPT
-from .hybrid import BAILING_FUSED, CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID
+from .hybrid import BAILING_FUSED, CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID, KIMI_K3
 from .latent import LATENT, without_q_latent
 from .llama import LLAMAS
 from .moe import MOE
@@ -62,9 +62,13 @@ LEFT_OVER = (
     r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
     r"(model\.)?(encoder|decoder)\.(version|embed_positions\.(weights?|_float_tensor))",
     r"model\.shared\.weight",
+    r"model\.layers\.0\.self_attention_res_(norm|proj)\.weight",  # Kimi K3: there is but one stream to mix
 )
 # Names that transformers holds at run time, and those in files: the first rule that gives a name of the table holds
 ALIASES = (
+    (r"^embed\.", "model.embed_tokens."),
+    (r"^hc_head_(fn|base|scale)$", r"model.hc_head.hc_\1"),
+    (r"^layers\.(\d+)\.attn\.kv_norm\.", r"model.layers.\1.attn.norm."),
     (r"\.mlp\.(router|gate)\.", ".block_sparse_moe.gate."),
     (r"\.mlp\.", ".block_sparse_moe."),
     (r"\.experts\.gate_up_proj$", ".input_linear.weight"),
@@ -93,6 +97,12 @@ ALIASES = (
     (r"\.mlp\.fc2\.", ".W_up."),
     (r"\.q_gate_proj\.", ".q_b_proj."),
     (r"\.g_proj\.", ".gate_proj."),
+    (r"\.linear_gate\.", ".gate_proj."),  # transformers 5.24 calls all gates so in files of Hy4
+    (r"\.gate_proj\.", ".linear_gate."),
+    (r"\.self_attn\.sinks$", ".self_attn.learnable_sink_param"),
+    (r"\.attn_hc\.", ".hc_pre.hc_attn_layer.hc_"),
+    (r"\.ffn_hc\.", ".hc_pre.hc_mlp_layer.hc_"),
+    (r"\.hc_head\.hc_", ".hc_pre.hc_head.hc_head_"),
     (r"\.mlp\.gate\.", ".mlp.router.gate."),
     (r"\.mlp\.shared_experts\.", ".mlp.shared_mlp."),
     (r"\.mlp\.post_mlp_layernorm\.", ".post_mlp_layernorm."),
@@ -157,12 +167,15 @@ def table(model, file=()):
         return found | T5_PLAIN
     if model.family == "bailing_hybrid" and any(name.endswith("_attn.conv1d.weight") for name in file):
         found = found | BAILING_FUSED
-    if model.family in {*LATENT, "bailing_hybrid"} and fields.get("q_latent_dim") is None:
+    layers = [fields, *fields.get("kinds", {}).values()]
+    if model.family in {*LATENT, "bailing_hybrid"} and all(each.get("q_latent_dim") is None for each in layers):
         found = found | without_q_latent(found)
     if model.family == "granitemoehybrid" and fields.get("n_experts") is None:
         found = found | GRANITE_DENSE
     if model.family == "sarvam_moe" and not any(name.endswith(".q_proj.weight") for name in file):
         found = found | SARVAM
+    if model.family == "kimi_linear" and fields.get("block") == "attention_residual":
+        found = found | KIMI_K3
     if model.family == "olmo_hybrid":
         found = found | _convolution(file)
     return found | at_run_time(model.family, file) | _fused(found, file)

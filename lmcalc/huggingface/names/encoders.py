@@ -184,6 +184,12 @@ ENCODERS = {
         "head/transform": "cls.predictions.dense",
         "head/transform/norm": "cls.predictions.LayerNorm",
     },
+    "roc_bert": _bert("roc_bert")
+    | {
+        "embedding/beside/0/table": "roc_bert.embeddings.shape_embed",
+        "embedding/beside/1/table": "roc_bert.embeddings.pronunciation_embed",
+        "embedding/project_in": "roc_bert.embeddings.map_inputs_layer",
+    },
     "roformer": _bert("roformer") | {"project_in": "roformer.embeddings_project"},
     "distilbert": {
         "embedding/table": "distilbert.embeddings.word_embeddings",
@@ -226,6 +232,16 @@ ENCODERS = {
             ("position_k", "pos_key_proj"),
             ("position_q", "pos_query_proj"),
         )
+    },
+    "squeezebert": _bert("transformer")
+    | {L + f"attention/{part[0]}": f"transformer.encoder.layers.{{}}.attention.{part}:(@>)<1"
+       for part in ("query", "key", "value")}
+    | {
+        L + "attention/out": "transformer.encoder.layers.{}.post_attention.conv1d:><1",
+        L + "attention_sum_norm": "transformer.encoder.layers.{}.post_attention.layernorm",
+        L + "ffn/up": "transformer.encoder.layers.{}.intermediate.conv1d:(@>)<1",
+        L + "ffn/down": "transformer.encoder.layers.{}.output.conv1d:(@>)<1",
+        L + "ffn_sum_norm": "transformer.encoder.layers.{}.output.layernorm",
     },
     "albert": ALBERT,
     "modernbert": MODERN,

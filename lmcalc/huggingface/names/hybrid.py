@@ -161,3 +161,20 @@ HYBRID = {
         L + "mixer/out": S + "out_proj",
     },
 }
+
+
+KIMI_K3 = {  # beside those of Kimi Linear
+    L + "attention/q|q_rope": S + "q_b_proj:groups",
+    L + "attention/gate": S + "g_proj",
+    L + "mixer/gate": S + "g_proj",
+    L + "mixer/a_log": "=" + S + "A_log",
+    L + "ffn/latent_in": M + "block_sparse_moe.routed_expert_down_proj",
+    L + "ffn/latent_norm": M + "block_sparse_moe.routed_expert_norm",
+    L + "ffn/latent_out": M + "block_sparse_moe.routed_expert_up_proj",
+    **{f"{L}{branch}_mix/norm": M + "self_attention_res_norm" for branch in ("attention", "mixer")},
+    **{f"{L}{branch}_mix/query": M + "self_attention_res_proj:1<" for branch in ("attention", "mixer")},
+    L + "ffn_mix/norm": M + "mlp_res_norm",
+    L + "ffn_mix/query": M + "mlp_res_proj:1<",
+    "narrow/norm": "model.output_attn_res_norm",
+    "narrow/query": "model.output_attn_res_proj:1<",
+}

@@ -44,8 +44,8 @@ OUTSIDE = {
     | {
         L + "mixer/mix_gate": "=" + R + "attention.time_mix_gate:11>",
         L + "mixer/gate": R + "attention.gate",
-        L + "mixer/first": "=" + R + "attention.time_faaaa",
-        L + "mixer/decay": "=" + R + "attention.time_decay",
+        L + "mixer/first": "=" + R + "attention.time_faaaa:last",
+        L + "mixer/decay": "=" + R + "attention.time_decay:last",
         L + "mixer/norm": R + "attention.ln_x",
     },
     "qwen": GPT2 | {L + "ffn/gate": T + "mlp.w2", L + "ffn/up": T + "mlp.w1", L + "ffn/down": T + "mlp.c_proj"},
