@@ -21,7 +21,8 @@ def load(model, changes=None):
 
     model: a card's name or alias, a path to a card (.toml), to a Hugging Face config.json or a folder that holds one,
     to a .gguf file or a folder that holds one, a hub id (org/name, org/name:FILE.gguf), or a dict in the form of a
-    config.json. A Model is returned as it is. changes: {field: value} over the card's own fields. Raises InputError for what is not known or not a model.
+    config.json. A Model is returned as it is. changes: {field: value} over the card's own fields. Raises InputError for
+    what is not known or not a model.
 
     >>> load("llama-3.1-8b").fields["n_kv_heads"]
     8

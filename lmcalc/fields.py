@@ -52,6 +52,7 @@ FIELDS = {
             "normed_residual",
             "shortcut",
             "bottleneck",
+            "adapted",
             "hybrid",
             "hyper_connections",
             "attention_residual",
@@ -199,6 +200,9 @@ FIELDS = {
     "score_scale": ("positive", "factor on attention scores, where not 1/sqrt(head_dim)", None),
     "bottleneck_dim": ("size", "width inside the layers of block bottleneck (MobileBERT)", 15),
     "ffns_per_layer": ("layers", "feed-forwards one behind the other in such a layer", 3),
+    "adapter_languages": ("list", "languages with an adapter in each layer of block adapted (X-MOD)", None),
+    "adapter_language": ("text", "the one that is used, where not the first", None),
+    "adapter_dim": ("size", "width inside an adapter", 9),
     "projection_groups": ("size", "groups of channels that q, k, v and the feed-forward keep apart (SqueezeBERT)", 1),
     "window": ("size", "keys that a query may attend to, itself included", 6),
     "attention_chunk": ("size", "a query attends to keys of its own chunk of so many tokens (Llama 4)", 6),
@@ -396,7 +400,7 @@ FIELDS = {
         "activation behind that layer, where not that of the feed-forward (ELECTRA, ModernBERT)",
         None,
     ),
-    "embedding_neighbours": ("bool", "the rows of the next and of the last token beside a token's own (MobileBERT)", None),
+    "embedding_neighbours": ("bool", "the rows of both neighbours beside a token's own (MobileBERT)", None),
     "embedding_tables": (
         "list",
         "[rows, width] of further tables, whose vectors are joined to that of a token and projected to d_model with it "

@@ -24,6 +24,7 @@ CLASSES = {  # of which AutoModelForCausalLM does not know
 # text parts of multimodal models, for which there is no class with a head: that of the text model
 TEXT_PARTS = {
     "deepseek_ocr2_text": "DeepseekOcr2TextModel",
+    "ernie4_5_vl_moe_text": "Ernie4_5_VLMoeTextModel",
     "glm4v_text": "Glm4vTextModel",
     "glm4v_moe_text": "Glm4vMoeTextModel",
     "glm_ocr_text": "GlmOcrTextModel",
@@ -485,6 +486,20 @@ MODELS = {
             **EXPERTS,
             **rope("default", mrope_section=[2, 1, 1], mrope_interleaved=True),
             "norm_topk_prob": True,
+        },
+    ),
+    "ernie4_5_vl_moe_text": (
+        "ernie4_5_vl_moe_text",
+        {
+            **SMALL,
+            **rope("default", mrope_section=[1, 1, 1]),
+            "hidden_size": 24,
+            "moe_num_experts": 5,
+            "moe_k": 2,
+            "moe_intermediate_size": [9, 7],
+            "moe_num_shared_experts": 2,
+            "use_bias": True,
+            "mlp_layer_types": ["dense", "sparse"],
         },
     ),
     "glm4v_text": (
@@ -1856,6 +1871,22 @@ MODELS |= {
             "pronunciation_embed_dim": 10,
         },
     ),
+    "mobilebert": (
+        "mobilebert",
+        {**TINY_BERT, **NARROW, "intra_bottleneck_size": 8, "num_feedforward_networks": 3, "hidden_act": "relu"},
+    ),
+    "mobilebert-single": (
+        "mobilebert",
+        {
+            **TINY_BERT,
+            **NARROW,
+            "num_hidden_layers": 1,
+            "intra_bottleneck_size": 8,
+            "num_feedforward_networks": 1,
+            "trigram_input": False,
+        },
+    ),
+    "xmod": ("xmod", {**TINY_ROBERTA, "languages": ["en_XX", "de_DE", "fr_XX"], "default_language": "de_DE"}),
     "bert-generation": ("bert-generation", {**TINY_BERT, "is_decoder": True}),
     "big_bird": (
         "big_bird",

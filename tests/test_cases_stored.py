@@ -18,7 +18,8 @@ from lmcalc.questions.inspect import inspect
 
 GiB = 2**30
 LLAMA = {"block_count": 32, "context_length": 131072, "embedding_length": 4096, "feed_forward_length": 14336,
-         "attention__head_count": 32, "attention__head_count_kv": 8, "attention__layer_norm_rms_epsilon": 1e-5}  # fmt: skip
+         "attention__head_count": 32, "attention__head_count_kv": 8,
+         "attention__layer_norm_rms_epsilon": 1e-5}  # fmt: skip
 QWEN = {"block_count": 48, "context_length": 40960, "embedding_length": 2048, "feed_forward_length": 6144,
         "attention__head_count": 32, "attention__head_count_kv": 4, "attention__key_length": 128,
         "attention__layer_norm_rms_epsilon": 1e-6, "expert_count": 128, "expert_used_count": 8,
@@ -102,7 +103,8 @@ def test_m18_bits_are_divided_by_what_is_there(name, tmp_path):
     a part for pictures, a second head."""
     stored = {key: ("BF16", shape) for key, (_, shape) in table(RECORDED / name / "model.safetensors").items()}
     more = {"mtp.layers.0.mlp.up_proj.weight": ("BF16", (40, 24)), "mtp.fc.weight": ("BF16", (24, 48)),
-            "visual.blocks.0.attn.qkv.weight": ("BF16", (72, 24)), "visual.blocks.0.attn.qkv.bias": ("BF16", (72,))}  # fmt: skip
+            "visual.blocks.0.attn.qkv.weight": ("BF16", (72, 24)),
+            "visual.blocks.0.attn.qkv.bias": ("BF16", (72,))}  # fmt: skip
     (tmp_path / "config.json").write_bytes((RECORDED / name / "config.json").read_bytes())
     safetensors(tmp_path / "model.safetensors", stored | more)
     found = inspect(tmp_path)

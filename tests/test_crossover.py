@@ -42,6 +42,16 @@ def test_at_a_crossover_the_sign_changes(a, b):
         assert held(name, context - 1) >= held(other, context - 1)
 
 
+@pytest.mark.parametrize("other", ["deepseek-v3", "falcon-mamba-7b", "gpt-oss-20b"])
+def test_a_compressed_cache_grows_by_steps(other):
+    models, found = [lmcalc.load("deepseek-v4-flash"), lmcalc.load(other)], []
+    for context in range(4600):
+        difference = held(models[0], context) - held(models[1], context)
+        if difference and (not found or found[-1][1] != models[difference > 0].name):
+            found.append((context, models[difference > 0].name))
+    assert crossovers(*models, upto=4600) == found
+
+
 def test_no_crossover_of_a_model_with_itself():
     assert crossovers("gpt2", "gpt2") == []
 

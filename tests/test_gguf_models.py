@@ -30,10 +30,10 @@ ARCH = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}
 
 RENAMED = (  # before the package's names are looked up
     (r"^(bert|nomic_bert)\.", ""),
-    (r"^model\.(embeddings|layers\.\d+\.(attn|mlp|attn_norm|mlp_norm)|final_norm)\b(?=.*(tok_embeddings|embeddings\.norm|Wqkv|Wo|Wi|attn_norm|mlp_norm|final_norm))", r"\1"),
     (r"self_attn\.attn_sub_norm", "self_attn.inner_attn_ln"),
     (r"mlp\.ffn_sub_norm", "mlp.ffn_layernorm"),
-    (r"^transformer\.(h\.\d+\.(self_attention|post_attention_layernorm|input_layernorm|mlp\.dense)|ln_f|word_emb)", r"\1"),
+    (r"^transformer\.(h\.\d+\.(self_attention|post_attention_layernorm|input_layernorm|mlp\.dense))", r"\1"),
+    (r"^transformer\.(ln_f|word_emb)", r"\1"),
     (r"(mamba|mixer|linear_attn|self_attn)\.dt_bias$", r"\1.dt_proj.bias"),
     (r"e_score_correction_bias$", "e_score_correction.bias"),
     (r"expert_bias$", "expert_bias.bias"),
@@ -50,8 +50,9 @@ def converted(arch, tensors, config):
     """{GGUF name: shape} of {name of transformers: shape}."""
     names, found, stacked = gguf.get_tensor_name_map(ARCH[arch], 64), {}, {}
     for name, shape in tensors.items():
-        if re.match(SKIPPED, name):
+        if re.match(SKIPPED, name) or (arch == "bitnet" and name == "lm_head.weight"):
             continue
+        name = name.removeprefix("model.") if arch == "modern-bert" else name
         for old, new in RENAMED:
             name = re.sub(old, new, name)
         expert = re.fullmatch(r".+layers\.(\d+)\..*experts\.\d+\.(\w+)\.weight", name)
@@ -454,7 +455,7 @@ def mpt(w, c):
 
 
 def starcoder(w, c):
-    w.add_feed_forward_length(c["n_inner"])
+    w.add_feed_forward_length(c["n_inner"] or 4 * c["n_embd"])
     w.add_head_count_kv(1 if c["multi_query"] else c["n_head"])
 
 
@@ -516,7 +517,7 @@ def logit_scale(w, c):
     w.add_logit_scale(c["logit_scale"])
 
 
-# (architecture, recorded checkpoint, changes of its config to what llama.cpp can hold, what the converter writes besides)
+# (architecture, recorded checkpoint, changes of its config to what llama.cpp can hold, what else the converter writes)
 LLAMA4 = {"attention_chunk_size": 8192, "no_rope_layer_interval": 4, "no_rope_layers": None, "layer_types": None}
 NO_WINDOW = {"use_sliding_window": False, "sliding_window": None, "layer_types": None}
 SPARSE = {"mlp_only_layers": [], "decoder_sparse_step": 1, **NO_WINDOW}
@@ -612,7 +613,8 @@ CASES = [
     ("lfm2", "lfm2", {}, lfm2),
     ("lfm2moe", "lfm2_moe", {}, lfm2),
     ("starcoder", "gpt_bigcode", {}, starcoder),
-    ("starcoder", "gpt_bigcode-mha", {}, starcoder),
+    ("starcoder", "gpt_bigcode", {"scale_attn_weights": True}, starcoder),
+    ("starcoder", "gpt_bigcode-mha", {"scale_attn_weights": True}, starcoder),
     ("hunyuan-dense", "hunyuan_v1_dense", {}, None),
     ("exaone", "exaone", {}, None),
     ("exaone-moe", "exaone_moe", {}, exaone_moe),
@@ -620,7 +622,7 @@ CASES = [
     ("afmoe", "afmoe", {"global_attn_every_n_layers": 4, "layer_types": None}, afmoe),
     ("bitnet", "bitnet", {"tie_word_embeddings": True}, None),
     ("bert", "bert", {}, None),
-    ("nomic-bert", "nomic_bert", {}, None),
+    ("nomic-bert", "nomic_bert", {"head_dim": None}, None),
     ("modern-bert", "modernbert", {}, modern_bert),
     ("t5", "t5", {}, t5),
     ("t5", "t5-v1.1", {}, t5),
@@ -734,7 +736,7 @@ FORMS = {
 def test_forms(form, tmp_path):
     *given, names = FORMS[form]
     config, _ = made(tmp_path / "x.gguf", *given)
-    _, tensors = made(tmp_path / "y.gguf", *given, names)
+    made(tmp_path / "y.gguf", *given, names)
     one, other = (inspect(tmp_path / name) for name in ("x.gguf", "y.gguf"))
     assert one["differences"] == other["differences"] == [] and other["tensors"] < one["tensors"]
     assert one["params"] == other["params"] and one["bytes"] == other["bytes"]
@@ -880,5 +882,5 @@ def test_a_folder_that_holds_a_file_in_parts(tmp_path):
     assert found["files"] == 3 and found["differences"] == []
     assert inspect(tmp_path / "x-00002-of-00003.gguf")["params"] == found["params"]
     (tmp_path / "x-00001-of-00003.gguf").unlink()
-    with pytest.raises(lmcalc.InputError, match="holds x-00002-of-00003.gguf, x-00003-of-00003.gguf; allowed: one"):
+    with pytest.raises(lmcalc.InputError, match=r"holds x-00002-of-00003\.gguf, x-00003-of-00003\.gguf; allowed: one"):
         lmcalc.load(tmp_path)

@@ -91,6 +91,7 @@ NEEDED = {
 
 # what a class in transformers holds beside the parameters of its model
 MORE = {
+    "ernie4_5_vl_moe_text": 27 * (64 * 2560 + 64 + 64 * 3 * 2560 * 512),  # experts of images
     "longcat_flash": 28 * 256 * 2 * 2048 * 6144,  # gate and up of the experts that compute nothing
     "big_bird": 768 * 768 + 768,  # a pooler that no masked-language-model head reads
     "squeezebert": 768 * 768 + 768,

@@ -26,7 +26,8 @@ NAMES = sorted(folder.name for folder in RECORDED.iterdir() if read(folder / "co
 EXACT = {"bert", "biogpt", "falcon-rw", "gpt2", "gpt2-layer-scale", "openai-gpt"} | {
     "albert", "albert-groups", "bert-generation", "big_bird", "camembert", "data2vec-text", "distilbert", "electra",
     "electra-wide", "ernie", "ernie-tasks", "esm-learned", "megatron-bert", "mpnet", "rembert", "roberta",
-    "roberta-prelayernorm", "tapas", "xlm-roberta", "xlm-roberta-xl"
+    "roberta-prelayernorm", "tapas", "xlm-roberta", "xlm-roberta-xl", "mobilebert", "mobilebert-single", "roc_bert",
+    "squeezebert", "squeezebert-whole", "xmod",
 }  # fmt: skip
 COARSER = {  # recordings that are less exact, and why
     "kimi_linear": 2e-6,  # a delta rule in float32
@@ -147,11 +148,12 @@ RENAMED = {
     "openai-gpt": (r"^transformer\.", ""),
     "bloom": (r"^transformer\.", ""),
     "opt": (r"^model\.", ""),
+    "bart": (r"^model\.", ""),
     "gpt_neox": (r"^gpt_neox\.", ""),
     "bert": (r"^bert\.", ""),
     **{name: (rf"^{name.replace('-', '_')}\.", "") for name in (
         "roberta", "distilbert", "electra", "mpnet", "ernie", "data2vec-text", "roberta-prelayernorm", "rembert",
-        "roformer", "nomic_bert", "gte", "esm", "esmc", "tapas")},
+        "roformer", "nomic_bert", "gte", "esm", "esmc", "tapas", "deberta", "mobilebert", "roc_bert")},
     "albert": (r"^albert\.", ""),
 }  # fmt: skip
 
@@ -180,6 +182,9 @@ LEFT_OVERS = {
     "llama": ["model.layers.0.self_attn.rotary_emb.inv_freq"],
     "bert": ["bert.embeddings.position_ids", "bert.pooler.dense.weight", "cls.seq_relationship.bias"],
     "t5": ["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"],
+    "bart": ["model.encoder.version", "model.decoder.version"],
+    "marian": ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"],
+    "m2m_100": ["model.encoder.embed_positions.weights", "model.decoder.embed_positions._float_tensor"],
     "albert": ["albert.pooler.weight", "sop_classifier.classifier.bias", "albert.embeddings.position_ids"],
     "electra": ["discriminator_predictions.dense.weight", "discriminator_predictions.dense_prediction.bias"],
     "big_bird": ["bert.pooler.weight"],
@@ -197,6 +202,9 @@ COPIES = {
     "gpt2": ("lm_head.weight", "transformer.wte.weight"),
     "llama-tied": ("lm_head.weight", "model.embed_tokens.weight"),
     "t5": ("decoder.embed_tokens.weight", "shared.weight"),
+    "bart": ("model.encoder.embed_tokens.weight", "model.shared.weight"),
+    "fsmt-tied": ("model.decoder.output_projection.weight", "model.decoder.embed_tokens.weight"),
+    "t5gemma": ("lm_head.out_proj.weight", "model.decoder.embed_tokens.weight"),
     "bert": ("cls.predictions.decoder.bias", "cls.predictions.bias"),
     "roberta": ("lm_head.decoder.bias", "lm_head.bias"),
     "esm": ("lm_head.decoder.weight", "esm.embeddings.word_embeddings.weight"),

@@ -171,7 +171,7 @@ def test_has_the_parameters_of_our_card(name):
 
 
 def test_every_type_outside_transformers_has_a_config_here_or_elsewhere():
-    tested = {config["model_type"] for config in CONFIGS.values()} | {"internlm"}
+    tested = {config["model_type"] for config in CONFIGS.values()} | {"internlm", "rwkv5"}
     own = {name for name, (file, _) in OUTSIDE.items() if file in ("outside", "papers")}
     assert own == tested and not own & set(FAMILIES)
 
@@ -193,6 +193,8 @@ def test_what_the_notes_say():
     assert lmcalc.load(CONFIGS["transformer-base"]).notes == ()
     assert "DCLM" in lmcalc.load(CONFIGS["dclm-7b"]).notes[0]
     assert lmcalc.load(changed("dclm-7b", qk_norm=True, model_norm="rms_norm")).notes == ()
+    flags = {"model_norm": "gain_only_lp_layer_norm", "qk_norm": True, "lr": 0.002}
+    assert lmcalc.load(changed("dclm-7b", params_args_dict=flags)).notes == ()
     note = lmcalc.load(changed("internlm2-7b", colour="red")).notes
     assert note == ("config keys not read: colour.",)
 

@@ -59,8 +59,10 @@ BYTES = {
         {"quant_method": "bitsandbytes", "load_in_4bit": True},
         LINEAR // 2 + LINEAR // 16 + 64 * 7 * 32,
     ),
-    "hqq": ({"quant_method": "hqq", "quant_config": {"nbits": 4, "group_size": 64, "axis": 1}, "skip_modules": ["lm_head"]},
-            LINEAR * 9 // 16),
+    "hqq": (
+        {"quant_method": "hqq", "quant_config": {"nbits": 4, "group_size": 64, "axis": 1}, "skip_modules": ["lm_head"]},
+        LINEAR * 9 // 16,
+    ),
     "hqq, as its own library writes it": (
         {"quant_method": "hqq", "skip_modules": ["lm_head"], "quant_config": {
             "weight_quant_params": {"nbits": 8, "channel_wise": True, "group_size": None, "optimize": True,
@@ -288,7 +290,10 @@ ESTIMATES = {
     "quanto": ({"quant_method": "quanto", "weights": "int4"}, "quanto chooses groups itself"),
 }
 NOT_READ = {
-    "hqq": {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4}, "zero_quant_params": {"nbits": 8}}},
+    "hqq": {
+        "quant_method": "hqq",
+        "quant_config": {"weight_quant_params": {"nbits": 4}, "zero_quant_params": {"nbits": 8}},
+    },
     "torchao": {"quant_method": "torchao", "quant_type": {"default": {"_type": "UIntXWeightOnlyConfig"}}},
     "torchao of nothing": {"quant_method": "torchao", "quant_type": {"default": 3}},
     "bitnet": {"quant_method": "bitnet", "linear_class": "trilinear"},

@@ -133,6 +133,9 @@ def test_windows_of_each_side():
     assert found["layers"] == ["sliding", "full"] and found["encoder"]["layers"] == ["full"]
     found = fields("t5gemma", encoder=full, decoder=full)
     assert "layers" not in found and found["encoder"] == {"vocab_size": 256000}
+    open_, types = {"sliding_window": None}, {"layer_types": ["sliding_attention"] * 26}
+    found = lmcalc.load({"model_type": "t5gemma", "encoder": open_ | types}).fields
+    assert found["encoder"]["kinds"] == {"sliding": {}} and found["layers"] == ["sliding", "full"]
     assert fields("longt5")["encoder"] == {"window": 255}
 
 
@@ -155,6 +158,7 @@ REFUSED = [
     ("marian", {"decoder_vocab_size": 7}, "decoder_vocab_size = 7; allowed: 58101"),
     ("fsmt", {"tie_word_embeddings": True, "src_vocab_size": 7}, "src_vocab_size = 7; allowed: tgt_vocab_size = 42024"),
     ("nllb-moe", {"second_expert_policy": "random"}, "second_expert_policy = 'random'"),
+    ("nllb-moe", {"moe_token_dropout": 1.0}, "moe_token_dropout = 1.0; allowed: a number from 0 to below 1"),
     ("nllb-moe", {"moe_eval_capacity_token_fraction": 0.5}, "moe_eval_capacity_token_fraction = 0.5"),
     ("t5gemma", {"encoder": {"attn_logit_softcapping": None}}, "encoder = {'attention_softcap': None}"),
     ("t5gemma", {"encoder": {"head_dim": "a"}}, "encoder: head_dim = 'a'; allowed: an integer"),

@@ -311,6 +311,8 @@ def test_refusals():
         ({"n_encoder_layers": 2}, "n_encoder_layers = 2: no part of this model"),
         ({"stack": "encoder", "window": 4}, "window = 4; allowed: an odd number in an encoder"),
         ({"encoder": {"d_ff": 31}}, "encoder = .*: no part of this model"),
+        (T5 | {"qk_norm": "head"}, "qk_norm = 'head'; allowed: none in an encoder-decoder"),
+        (T5 | {"qkv_clip": 0.5}, "qkv_clip = 0.5; allowed: none in an encoder-decoder"),
         (WIDE | {"encoder": {"tied": True}}, "encoder: tied = True: no part of this encoder has such a field"),
         (
             WIDE | {"encoder": {"kinds": {"a": {"mixer_bias": "all"}}, "layers": ["a"]}},

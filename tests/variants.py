@@ -182,6 +182,9 @@ ENCODERS = {
         "embedding_dim": 17, "embedding_neighbours": True, "embedding_projection_bias": True, "tied": True,
         "head_transform": True, "head_norm_kind": "layernorm", "head_rest": True, "attention_bias": "all",
         "ffn_bias": True},
+    "encoder, adapters of languages": {
+        **PLAIN, **ENCODER, "block": "adapted", "adapter_languages": ["en", "de", "fr"], "adapter_language": "de",
+        "adapter_dim": 9, "ffn_bias": True},
     "encoder, disentangled, one product": {
         **ENCODER, "positions": "disentangled", "position_max_distance": 11,
         "disentangled": {"terms": ["position_to_content"]}},

@@ -40,6 +40,7 @@ BLOCKS = {  # called with the fields and the branches of a layer
     "normed_residual": ("normed_residual", "normed_residual"),
     "shortcut": ("shortcut", "shortcut"),
     "bottleneck": ("bottleneck", "bottleneck"),
+    "adapted": ("language_adapters", "adapted"),
     "hybrid": ("shared_block", "hybrid"),
     "hyper_connections": ("hyper_connections", "hyper_connections"),
     "attention_residual": ("attention_residual", "attention_residual"),

@@ -50,5 +50,8 @@ def cross_attention(fields):
     for name in ("v_head_dim", "v_from_k", "v_norm", "value_scale", "attention_gate", "attention_temperature"):
         if fields.get(name):
             fields.refuse(name, fields.get(name), "none in an encoder-decoder")
+    if fields.get("qk_norm", "none") != "none" or fields.get("qkv_clip") is not None:
+        name = "qkv_clip" if fields.get("qk_norm", "none") == "none" else "qk_norm"
+        fields.refuse(name, fields.get(name), "none in an encoder-decoder, whose cross attention has none")
     own = attention(fields.kind("cross", {"positions": "none", "window": None}), causal=False)
     return CrossAttention(**own.__dict__, source_width=(fields.of_all.get("encoder") or {}).get("d_model"))

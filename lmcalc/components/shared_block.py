@@ -73,15 +73,16 @@ class SharedBlocks(Component):
         """[the block, to be called in a layer]; its weights belong to no layer."""
         found = [p.at(name, block) for name, block in self.children().items()]
         for block in found:
-            _touch(block, block._component)
+            touch(block, block._component)
         return found
 
 
-def _touch(p, component):
+def touch(p, component):
+    """Has an array made of each weight of a component, whether it will be read or not."""
     for name in component.weights():
         getattr(p, name)
     for name, child in component.children().items():
-        _touch(getattr(p, name), child)
+        touch(getattr(p, name), child)
 
 
 class Adapter(Component):

@@ -1,15 +1,11 @@
 """What general.architecture says: which model_type of huggingface/families/ it is, and how its metadata tell the rest.
 
-A row is (model_type, {key behind the architecture's name: key of a config.json, or None}, a function of gguf_attention.py
-or gguf_mixers.py, or None). Keys are those of gguf-py's constants.py (github.com/ggml-org/llama.cpp).
+A row is (model_type, {key behind the architecture's name: key of a config.json, or None}, a function of
+gguf_attention.py or gguf_mixers.py, or None). Keys are those of gguf-py's constants.py (github.com/ggml-org/llama.cpp).
 """
 
 from .gguf_attention import (
     afmoe,
-    exaone_moe,
-    gpt_bigcode,
-    modern_bert,
-    nomic_bert,
     all_biases,
     bert,
     biases,
@@ -19,6 +15,7 @@ from .gguf_attention import (
     deepseek2,
     dots1,
     ernie,
+    exaone_moe,
     falcon,
     gemma3,
     gemma3n,
@@ -26,6 +23,7 @@ from .gguf_attention import (
     glm4moe,
     glm_dsa,
     gpt2,
+    gpt_bigcode,
     gpt_oss,
     granite,
     granitemoe,
@@ -36,7 +34,9 @@ from .gguf_attention import (
     mimo,
     minicpm3,
     minimax,
+    modern_bert,
     mpt,
+    nomic_bert,
     normalized,
     olmo2,
     olmoe,
@@ -168,7 +168,8 @@ ARCHITECTURES = {
     "lfm2moe": ("lfm2_moe", HYBRID | WIDE, lfm2moe),
     "bert": ("bert", without(HEADS, "rope_theta", "max_position_embeddings") | FEED, bert),
     "nomic-bert": ("nomic_bert", HEADS | FEED, nomic_bert),
-    "modern-bert": ("modernbert", HEADS | FEED | {"attention.sliding_window": "local_attention"}, modern_bert),
+    "modern-bert": ("modernbert", HEADS | FEED | {"rope.freq_base": "global_rope_theta",
+                                                  "attention.sliding_window": "local_attention"}, modern_bert),
     "t5": ("t5", HEADS | FEED | {"attention.key_length": "head_dim",
                                  "attention.relative_buckets_count": "relative_attention_num_buckets"}, t5),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Models whose layers attend, with and without experts, as a GGUF file describes them: a short function for each general.architecture.
+"""Models whose layers attend, with and without experts: a short function for each general.architecture.
 
 It gets the file's keys and tensors (Keys) and the config so far, and adds what is computed, found in the tensors, or
 fixed in llama.cpp's reading of the architecture (its converter, conversion/, and its readers, src/models/).

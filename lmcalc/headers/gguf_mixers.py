@@ -1,4 +1,4 @@
-"""State spaces, linear attention and convolutions, as a GGUF file describes them: a short function for each general.architecture.
+"""State spaces, linear attention and convolutions: a short function for each general.architecture.
 
 It gets the file's keys and tensors (Keys) and the config so far, and adds what is computed, found in the tensors, or
 fixed in llama.cpp's reading of the architecture (its converter, conversion/, and its readers, src/models/).

@@ -1,8 +1,8 @@
 """Which tensor of a GGUF file holds which weight: literal tables, written as those of huggingface/names/ are.
 
 Names: gguf-py's constants.py and tensor_mapping.py (github.com/ggml-org/llama.cpp); how tensors lie: its converter,
-which stacks experts, squeezes convolutions, and parts what attention makes of a latent. A weight of None is no tensor of
-the file: it stands in the metadata.
+which stacks experts, squeezes convolutions, and parts what attention makes of a latent. A weight of None is no tensor
+of the file: it stands in the metadata.
 """
 
 import re

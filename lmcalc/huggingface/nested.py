@@ -18,6 +18,7 @@ from .irrelevant import IRRELEVANT, OTHER_PARTS, OTHER_PREFIXES
 TEXT_KEYS = ("text_config", "language_config", "llm_config", "thinker_config")
 PART_ENDINGS = ("_config", "_processor", "_layer", "_lora", "visual")  # of keys that hold other parts
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "n_embd", "d_model")
+WITHIN = {"ernie4_5_vl_moe_text": ("experts of images",)}  # what a text model's own class has for other parts
 OF_ALL = ("quantization_config", "quantization", "dtype", "torch_dtype")  # said outside of the text for all parts
 
 
@@ -57,7 +58,7 @@ def text_part(data, where):
 
 def _nested(family, path, text, outer, others, where):
     inside = text.get("model_type")
-    if inside is None or inside == family or (inside in NESTED and inside not in FAMILIES):
+    if inside is None or inside == family or (isinstance(inside, str) and inside in NESTED):
         inside = NESTED.get(family)
     if inside == "deepseek_v2" and text.get("use_mla") is False:  # DeepSeek-VL2 and OCR: its experts without the rest
         inside = "deepseek_ocr2_text"
@@ -65,6 +66,7 @@ def _nested(family, path, text, outer, others, where):
     if inside is None:
         raise InputError(f"{where}: the key 'model_type' is missing; allowed: that of a text model ({family!r} is not "
                          "known, and so not what its text part is)")  # fmt: skip
+    others |= dict.fromkeys(WITHIN.get(str(inside), ()))
     unread = [key for key, value in outer.items() if not _known(key, value, text) and key not in others]
     tied = _tied(family, outer.get("tie_word_embeddings"), text.get("tie_word_embeddings"))
     data = {key: outer[key] for key in OF_ALL if key in outer} | text
@@ -74,7 +76,7 @@ def _nested(family, path, text, outer, others, where):
 
 
 def _flat(family, data, where):
-    others = [key for key in data if _is_part(key, data)]
+    others = dict.fromkeys((*(key for key in data if _is_part(key, data)), *WITHIN.get(NESTED[family], ())))
     text = {key: value for key, value in data.items() if key not in others and not _of_other_parts(key)}
     if not any(key in data for key in SIZE_KEYS):  # nothing is said of the text
         text = _defaults().get(family, {}).get("text", {}) | text

@@ -251,7 +251,7 @@ def beside(found, model):
     if model is None or not model.beside:
         return lambda name: False
     own = {of_text(name).split(".")[0] for place in found.values() for name in place.names} | {"lm_head"}
-    return lambda name: of_text(name).split(".")[0] not in own
+    return lambda name: of_text(name).split(".")[0] not in own or ".vision_moe." in name
 
 
 def predicts(name, model):

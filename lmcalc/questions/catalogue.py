@@ -122,13 +122,15 @@ def _choices(fields):
 
 
 def _attention(kind):
-    """What mixes tokens: mha, mqa, gqa by the heads, mla where keys and values are latent, else the word of a mixer."""
+    """What mixes tokens: mha, mqa, gqa by the heads, mla or compressed by what keys are, else the word of a mixer."""
     mixer = kind.get("mixer", "attention")
     if not mixer.startswith("attention"):
         return mixer
     heads, kv_heads = kind.get("n_heads"), kind.get("n_kv_heads", kind.get("n_heads"))
     if kind.get("kv_latent_dim") is not None:
         word = "mla"
+    elif kind.get("out_groups") is not None:
+        word = "compressed"
     else:
         word = "mha" if kv_heads == heads else "mqa" if kv_heads == 1 else "gqa"
     return word + mixer.removeprefix("attention").replace("_and_", "+")

@@ -60,6 +60,7 @@ def features(model):
     width = model.fields["d_model"]
     softmax = [each for each in every if is_a(each, "Attention") and not is_a(each, "CrossAttention")]
     latent = [each for each in every if is_a(each, "LatentAttention")]
+    compressed = [each for each in every if is_a(each, "CompressedAttention")]
     dense = [each for each in every if is_a(each, "FeedForward") and each.part == "ffn"]
     mixtures = [each for each in every if is_a(each, "MixtureOfExperts")]
     mixtures += [each for each in every if is_a(each, "DenseAndExperts")]
@@ -70,6 +71,8 @@ def features(model):
               if label == "ffn" and not any(is_a(each, kind) for kind in known)]  # fmt: skip
     spans = [each.kv_heads * each.group * each.head_dim for each in softmax]
     spans += [each.heads * (each.nope_dim + each.rope_dim) for each in latent]
+    spans += [each.groups * each.group * each.head_dim for each in compressed]
+    attentions = softmax + latent + compressed
     layers = sum(count for _, count in blocks)
     return {
         "name": model.name,
@@ -93,10 +96,10 @@ def features(model):
         "feed-forward": _joined(ffn_word(each) for each in both + others) or "none",
         "experts": _joined(map(_shared, mixtures)) or "none",
         "tokens mixed by": _joined(_mixer(each) for each in every) or "none",
-        "keys seen": _seen(softmax + latent),
-        "positions": _positions(model, softmax + latent),
+        "keys seen": _seen(attentions),
+        "positions": _positions(model, attentions),
         "biases": _biases(every),
-        "_stabilisers": _stabilisers(model, softmax + latent),
+        "_stabilisers": _stabilisers(model, attentions),
         "output head": "the embedding again" if model.head.tied else "of its own",
         "z_loss": False,
     }
@@ -146,6 +149,8 @@ def _form(block):
         "AltUpBlock": "AltUp",
         "ShortcutBlock": "shortcut",
         "HybridBlock": "shared block",
+        "HyperBlock": "hyper-connections",
+        "ResidualBlock": "attention residuals",
     }
     return next((word for kind, word in names.items() if is_a(block, kind)), "serial")
 
@@ -157,7 +162,7 @@ def _mixer(component):
         return "MHA" if component.group == 1 else "MQA" if component.kv_heads == 1 else "GQA"
     names = {"LatentAttention": "MLA", "Mamba": "Mamba", "Mamba2": "Mamba-2", "KimiDelta": "delta rule",
              "GatedDelta": "delta rule", "Lightning": "linear", "GatedRecurrence": "RG-LRU", "ShortConv": "convolution",
-             "TimeMix": "RWKV"}  # fmt: skip
+             "TimeMix": "RWKV", "MatrixTimeMix": "RWKV", "CompressedAttention": "compressed keys"}  # fmt: skip
     found = next((word for kind, word in names.items() if is_a(component, kind)), None)
     return found if found or component.part != "mixer" else type(component).__name__
 
@@ -209,7 +214,7 @@ def _stabilisers(model, attentions):
         found.append("scores capped")
     if model.head.softcap is not None:
         found.append("logits capped")
-    if any(getattr(each, "sinks", False) for each in attentions):
+    if any(getattr(each, "sinks", False) or "sink" in each.weights() for each in attentions):
         found.append("sinks")
     if any(getattr(each, "clip", None) is not None for each in attentions):
         found.append("q, k, v clipped")

@@ -11,7 +11,8 @@ NORMS = {
     "Affine": "weights and biases, no norm",
 }  # fmt: skip
 GATED = {"silu": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU", "relu2": "gated ReLU^2",
-         "sigmoid": "GLU", None: "LiGLU", "clamped_glu": "SwiGLU", "limited_glu": "SwiGLU"}  # fmt: skip
+         "sigmoid": "GLU", None: "LiGLU", "clamped_glu": "SwiGLU", "limited_glu": "SwiGLU",
+         "situ": "SiTU"}  # fmt: skip
 PLAIN = {"relu": "ReLU", "relu2": "ReLU^2", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU", "xielu": "xIELU"}
 
 RELATIVE = {"Alibi": "ALiBi", "BucketedBias": "relative bias", "OwnBucketedBias": "relative bias",
@@ -128,6 +129,8 @@ def attention_words(attention):
     if is_a(attention, "DifferentialAttention"):
         kind = f"differential {kind}"
     lines = [window_word(attention.window) if attention.causal else sides_word(attention.reach)]
+    if is_a(attention, "BlockSparseAttention"):
+        lines = [blocks_word(attention.indexer)]
     lines.append(positions_word(attention)[1])
     norms = [norm for norm in (attention.q_norm, attention.k_norm) if norm is not None]
     if norms:
@@ -158,6 +161,35 @@ def attention_words(attention):
     return f"{kind}, {heads}", lines
 
 
+def blocks_word(indexer):
+    """Which blocks of keys a query may see."""
+    blocks = indexer.blocks
+    chosen = f"the {size(blocks.count)} blocks of {size(blocks.size)} keys that {indexer_word(indexer)} chose"
+    return f"{chosen}, for each key/value head its own"
+
+
+def indexer_word(indexer):
+    """An indexer."""
+    return f"an indexer of {size(indexer.heads)} heads of {size(indexer.head_dim)}"
+
+
+def compressed_words(attention):
+    """Attention to a window and to compressed entries."""
+    compressor, indexer = attention.compressor, attention.indexer
+    lines = [window_word(attention.window)]
+    if compressor is not None:
+        made = f"one for {size(compressor.size)} tokens" + (", each made of twice as many" if compressor.before else "")
+        which = "all" if indexer is None else f"the {size(indexer.topk)} that {indexer_word(indexer)} chose"
+        lines.append(f"compressed entries, {made}: {which}")
+    lines.append(f"{positions_word(attention)[1]}, also on values")
+    lines.append(f"queries and keys normed ({norm_word(attention.head_norm)}; {norm_word(attention.kv_norm)})")
+    lines += ["a sink logit a head", f"queries from a latent of {size(attention.q_latent)}"]
+    lines.append(f"output of {size(attention.groups)} groups of heads through {size(attention.out_latent)} each")
+    kind = "to a window" if compressor is None else "compressed" if indexer is None else "compressed and sparse"
+    heads = size(attention.groups * attention.group)
+    return f"attention {kind}, {heads} heads on one key and value of {size(attention.head_dim)}", lines
+
+
 def cross_words(attention):
     """Attention to an encoder."""
     kind, heads = heads_word(attention)
@@ -173,8 +205,7 @@ def latent_words(attention):
     lines.append(positions_word(attention)[1] or "no positions")
     indexer = attention.indexer
     if indexer is not None:
-        own = hasattr(indexer, "heads")
-        scored = f"an indexer of {size(indexer.heads)} heads of {size(indexer.head_dim)}" if own else "the last indexer"
+        scored = indexer_word(indexer) if hasattr(indexer, "heads") else "the last indexer"
         lines.append(f"the {size(indexer.topk)} keys that {scored} chose")
     return (
         f"MLA, {size(attention.heads)} heads of {size(attention.nope_dim)} + {size(attention.rope_dim)}, "
@@ -222,6 +253,36 @@ def short_conv_words(mixer):
     return f"gated convolution of {size(mixer.kernel)}, {size(mixer.d_model)} channels", []
 
 
+def matrix_time_words(mixer):
+    """RWKV-5."""
+    return f"RWKV-5, {size(mixer.heads)} heads of {size(mixer.head_dim)}", [
+        f"a state of {size(mixer.head_dim)} x {size(mixer.head_dim)} a head", "a decay a channel, a gate",
+    ]  # fmt: skip
+
+
+# Streams of the residual ----------------------------------------------------------------------------------------
+
+
+def connection_words(around):
+    """Hyper-connections around a branch."""
+    how = "left as they are" if around.iterations is None else f"mixed by a matrix balanced {around.iterations} times"
+    return f"hyper-connection, {size(around.streams)} streams", [f"streams {how}"]
+
+
+def streams_word(widen):
+    """What makes streams of an embedding."""
+    if hasattr(widen, "streams"):
+        return f"from one residual stream to {size(widen.streams)}"
+    return "the first residual stream; each block of layers begins another"
+
+
+def narrow_word(narrow):
+    """What makes a hidden state of streams."""
+    if hasattr(narrow, "streams"):
+        return f"from {size(narrow.streams)} residual streams to one"
+    return "a weighted sum of all residual streams"
+
+
 # Feed-forwards ---------------------------------------------------------------------------------------------------
 
 
@@ -244,6 +305,8 @@ def mixture_words(moe):
         lines.append(f"shared: {described(moe.shared.ffn)[0]}")
     scores = {"softmax": "softmax", "topk_softmax": "softmax of the chosen", "sparsemixer": "SparseMixer"}
     lines.append(f"router: {scores.get(router.kind, router.kind)}")
+    if is_a(router, "HashRouter"):
+        lines.append("which ones, says a table by token id")
     if router.groups is not None:
         lines.append(f"within {size(router.groups[1])} of {size(router.groups[0])} groups")
     if moe.latent_in is not None:
@@ -322,8 +385,10 @@ WORDS = {
     "PerLayerInput": lambda layer: (f"{size(layer.width)} numbers of the token for each layer", []),
     "PerLayerEmbedding": lambda table: (
         f"{size(table.rows)} x {size(table.layers)} layers x {size(table.width)}, an embedding a layer", []),
-    "Widen": lambda widen: (f"from one residual stream to {size(widen.streams)}", []),
-    "Narrow": lambda narrow: (f"from {size(narrow.streams)} residual streams to one", []),
+    "Widen": lambda widen: (streams_word(widen), []), "Narrow": lambda narrow: (narrow_word(narrow), []),
+    "HyperConnection": connection_words,
+    "Mix": lambda mix: ("weighted sum of the residual streams of all blocks of layers", []),
+    "CompressedAttention": compressed_words, "MatrixTimeMix": matrix_time_words,
     "TimeMix": lambda mixer: (f"RWKV, {size(mixer.width)} channels", ["a decay a channel"]),
     "ChannelMix": lambda ffn: (f"channel mix, {size(ffn.d_model)} -> {size(ffn.d_ff)} -> {size(ffn.d_model)}", []),
     "RMSNorm": lambda norm: (norm_word(norm), []), "L2Norm": lambda norm: (norm_word(norm), []),
@@ -334,6 +399,8 @@ WORDS = {
         f"{size(vectors.axes()['J'])} x {size(vectors.d_model)}, a vector a distance, for all layers", []),
     "MoreTokenTypes": lambda more: (
         f"{' + '.join(size(each.types) for each in more.tables)} x {size(more.tables[0].d_model)}, added", []),
+    "LanguageAdapters": lambda adapters: (
+        f"{len(adapters.languages)} languages, {described(adapters.used)[0]}", [f"used: {adapters.language}"]),
     "TokenTypes": lambda types: (f"{size(types.types)} x {size(types.d_model)}, added", []),
 }  # fmt: skip
 
@@ -375,8 +442,22 @@ def _normed_residual(block):
     return [f"x = norm(x); {a}x + {b}{name}(x)" for name, a, b in zip(names, times[::2], times[1::2])]
 
 
+def _branches(block):
+    return [name for name in BRANCHES if getattr(block, name, None) is not None]
+
+
+def _residual(block):
+    found = []
+    for at, name in enumerate(_branches(block)):
+        read = "x" if getattr(block, f"{name}_mix") is None else "mix(streams, x)"
+        found.append(f"{'x, kept as a stream; then ' if block.opens and not at else 'x + '}{name}(norm({read}))")
+    return found
+
+
 EQUATIONS = {
     "NormedResidualBlock": _normed_residual,
+    "HyperBlock": lambda block: [f"comb streams + post {name}(norm(pre streams))" for name in _branches(block)],
+    "ResidualBlock": _residual,
     "SerialBlock": _serial,
     "ParallelBlock": _parallel,
     "ShortcutBlock": lambda block: [
@@ -384,6 +465,7 @@ EQUATIONS = {
         "x + ffn_1(norm(x)) + experts(h)",
     ],
     "SharedLayer": lambda layer: equations(layer.block),
+    "AdaptedBlock": lambda block: [*_serial(block), "norm(x + adapters(x))"],
     "BottleneckBlock": lambda block: [
         "y = entry(x), norm(y + attention(query_entry(x), x))",
         f"{size(block.ffns)} times norm(y + ffn(y)), then norm(x + leave(y))",

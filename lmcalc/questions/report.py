@@ -357,9 +357,22 @@ def _of_attention(model, asked):
         found.append(f"Latent attention, {asked.mla}: {LATENT[asked.mla]}.")
     topk = max((each.get("index_topk") or 0 for each in every), default=0)
     if topk:
+        what = "entries" if _with(model, "compression") else "keys"
+        text = (
+            f"The indexer scores all {what}; attention counts the {topk:,} that it chooses, under mask=full all of "
+            "them. To choose costs nothing."
+        )
+        latent = _with(model, "kv_latent_dim")
+        found.append(f"{text} Expanded keys and values are those of all tokens." if latent else text)
+    if _with(model, "index_block_size"):
         found.append(
-            f"The indexer scores all keys; attention counts the {topk:,} that it chooses, under mask=full all of them. "
-            "To choose costs nothing. Expanded keys and values are those of all tokens."
+            "The indexer scores all keys; attention counts those of the blocks that it chooses, under mask=full all "
+            "keys. To choose costs nothing."
+        )
+    if _with(model, "compression"):
+        found.append(
+            "An entry is made when its window of tokens is complete, so that tokens are not alike: decode counts the "
+            "one token behind `context`. cache.bytes is exact, bytes_per_token the mean of a whole window."
         )
     return found
 

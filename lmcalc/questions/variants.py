@@ -90,6 +90,7 @@ MIXER_SIZES = {
         "chunk_size": None,
     },
     "rwkv": {},
+    "rwkv5": {"n_mixer_heads": None, "mixer_head_dim": None},
     "gated_delta": {
         "n_mixer_heads": None,
         "n_mixer_groups": None,

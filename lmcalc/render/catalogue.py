@@ -53,6 +53,7 @@ SHORT = {
     "gelu_tanh": "gelu", "geglu_tanh": "geglu", "swiglu_clamped": "swiglu", "swiglu_limited": "swiglu",
     "swiglu_capped": "swiglu", "none": "no",
     "mamba": "ssm", "mamba2": "ssm2", "gated_delta": "gdn", "kimi_delta": "kda", "lightning": "light",
+    "compressed": "comp",
 }  # fmt: skip
 
 

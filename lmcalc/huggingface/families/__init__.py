@@ -165,6 +165,7 @@ FAMILIES = {
     "gte": ("encoders", "gte"),
     "jina_embeddings_v3": ("encoders", "jina_embeddings_v3"),
     "megatron-bert": ("encoders", "megatron_bert"),
+    "mobilebert": ("encoders", "mobilebert"),
     "modernbert": ("encoders", "modernbert"),
     "modernbert-decoder": ("encoders", "modernbert_decoder"),
     "mpnet": ("encoders", "mpnet"),
@@ -179,6 +180,7 @@ FAMILIES = {
     "xlm": ("encoders", "xlm"),
     "xlm-roberta": ("encoders", "roberta"),
     "xlm-roberta-xl": ("encoders", "xlm_roberta_xl"),
+    "xmod": ("encoders", "xmod"),
     # state spaces and recurrences
     "mamba": ("recurrent", "mamba"),
     "falcon_mamba": ("recurrent", "falcon_mamba"),
@@ -205,6 +207,7 @@ FAMILIES = {
     "minimax": ("hybrid", "minimax"),
     # text parts of multimodal models
     "deepseek_ocr2_text": ("multimodal", "deepseek_ocr2"),
+    "ernie4_5_vl_moe_text": ("multimodal", "ernie4_5_vl_moe"),
     "glm4v_text": ("multimodal", "glm4v"),
     "glm4v_moe_text": ("moe", "glm4_moe"),
     "glm_ocr_text": ("multimodal", "glm_ocr"),
@@ -240,9 +243,9 @@ OUTSIDE = {
     "lamda": ("papers", "lamda"),
     "palm": ("papers", "palm"),
 }
-# model_type of a multimodal config: that of its text part, where this leaves it out (see nested.py). Only the types that
-# need a default are here; any other may have its text part under the same keys. The last ones are published with code
-# of their own, and have the keys of their text part among the others.
+# model_type of a multimodal config: that of its text part, where this leaves it out (see nested.py). Only the types
+# that need a default are here; any other may have its text part under the same keys. The last ones are published with
+# code of their own, and have the keys of their text part among the others.
 NESTED = {
     "apertus1p5": "apertus1p5_text",
     "aria": "aria_text",
@@ -256,6 +259,7 @@ NESTED = {
     "deepseek_vl": "llama",
     "deepseek_vl_hybrid": "llama",
     "emu3": "emu3_text_model",
+    "ernie4_5_vl_moe": "ernie4_5_vl_moe_text",
     "exaone4_5": "exaone4",
     "fast_vlm": "qwen2",
     "florence2": "bart",
@@ -341,7 +345,7 @@ NESTED = {
 TIED = {
     **dict.fromkeys(("blip-2", "instructblip", "instructblipvideo", "llama4", "vibevoice"), "inside"),
     **dict.fromkeys(
-        ("glm4v", "glm4v_moe", "glm_ocr", "llava", "llava_next_video", "llava_onevision", "minimax_m3_vl",
+        ("glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "llava", "llava_next_video", "llava_onevision", "minimax_m3_vl",
          "paddleocr_vl", "qwen2_5_vl", "qwen2_vl", "shieldgemma2", "video_llama_3"), "either"
     ),
     **dict.fromkeys(

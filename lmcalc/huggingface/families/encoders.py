@@ -10,6 +10,7 @@ from ..layers import combined, layer_types, rotary
 from .common import ACTIVATIONS, PLAIN, bias, flag, gated, head_dim, plain, sizes
 from .dense import llama
 
+ONLY = "no published model has another"
 BEFORE = {"norm_placement": "pre", "final_norm": True}  # where norms lie before the branches
 
 
@@ -64,9 +65,50 @@ def big_bird(c):
     }
 
 
+def xmod(c):
+    """RoBERTa with an adapter for each language; tokens count as of the default language, or of the first."""
+    for key, value in (("pre_norm", False), ("adapter_layer_norm", False), ("adapter_reuse_layer_norm", True),
+                       ("ln_before_adapter", True)):  # fmt: skip
+        c.only(key, value, ONLY)
+    found, names = roberta(c), c.get("list", "languages") or ["en_XX"]
+    if not all(isinstance(each, str) and each for each in names):
+        c.refuse("languages", names, "names of languages")
+    language = c.get("text", "default_language") or names[0]
+    if language not in names:
+        c.refuse("default_language", language, "one of languages: " + ", ".join(names))
+    return found | {
+        "block": "adapted", "adapter_languages": list(names), "adapter_language": language,
+        "adapter_dim": max(found["d_model"] // c.need("size", "adapter_reduction_factor"), 1),
+    }  # fmt: skip
+
+
+def mobilebert(c):
+    for key, value in (("use_bottleneck", True), ("key_query_shared_bottleneck", True),
+                       ("normalization_type", "no_norm"), ("use_bottleneck_attention", False)):  # fmt: skip
+        c.only(key, value, ONLY)
+    c.skip("classifier_activation", "true_hidden_size")
+    found, width = bert(c), c.need("size", "intra_bottleneck_size")
+    narrow, trigrams = c.need("size", "embedding_size"), c.get("bool", "trigram_input")
+    if narrow >= found["d_model"]:
+        c.refuse("embedding_size", narrow, f"less than hidden_size = {found['d_model']}")
+    return found | {
+        "norm": "affine", "block": "bottleneck", "bottleneck_dim": width, "head_dim": _head(c, found, width),
+        "ffns_per_layer": c.need("layers", "num_feedforward_networks"), "head_norm_kind": "layernorm",
+        "embedding_dim": narrow, "embedding_projection_bias": True, "embedding_neighbours": trigrams or None,
+        "head_rest": True,
+    }  # fmt: skip
+
+
+def _head(c, found, width):
+    """The size of a head where heads share another width than the model's."""
+    if width % found["n_heads"]:
+        c.refuse("intra_bottleneck_size", width, f"a multiple of the {found['n_heads']} heads")
+    return width // found["n_heads"]
+
+
 def squeezebert(c):
     c.only("layer_norm_eps", 1e-12, "the norms of its layers have it whatever is given")
-    c.only("post_attention_groups", 1, "no published model has another")
+    c.only("post_attention_groups", 1, ONLY)
     keys = ("q_groups", "k_groups", "v_groups", "intermediate_groups", "output_groups")
     groups = [c.need("size", key) for key in keys]
     for key, number in zip(keys, groups):
@@ -98,8 +140,8 @@ def roc_bert(c):
     """BERT for Chinese whose tokens have a shape and a pronunciation, too."""
     for key in ("enable_shape", "enable_pronunciation", "concat_input"):
         c.only(key, True, "all published models have both, joined to the token")
-    tables = [[c.need("size", f"{what}_{key}") for key in ("vocab_size", "embed_dim")] for what in ("shape", "pronunciation")]
-    return bert(c) | {"embedding_tables": tables}
+    keys = [(f"{what}_vocab_size", f"{what}_embed_dim") for what in ("shape", "pronunciation")]
+    return bert(c) | {"embedding_tables": [[c.need("size", key) for key in pair] for pair in keys]}
 
 
 def roformer(c):
@@ -287,7 +329,7 @@ def nomic_bert(c):
            "max_trained_positions", "pad_vocab_size_multiple", "parallel_block_tied_norm", "use_flash_attn",
            "use_xentropy")  # fmt: skip
     for key, value in NOMIC_ONLY:
-        c.only(key, value, "no published model has another")
+        c.only(key, value, ONLY)
     found, factor = _turned(c, "n_inner"), c.get("positive", "rotary_scaling_factor")
     if factor is not None and found["rope_scaling"] is None:
         trained = c.get("size", "max_trained_positions") or found["max_positions"]

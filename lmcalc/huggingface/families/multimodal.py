@@ -3,7 +3,7 @@
 Positions of images have several sections in a head, which turn tokens of text alike.
 """
 
-from .common import experts, first_dense, llama_like, with_experts
+from .common import bias, experts, first_dense, llama_like, with_experts
 from .dense import ernie4_5, llama, qwen3
 from .moe import qwen_sparse
 
@@ -44,3 +44,25 @@ def deepseek_ocr2(c):
         n_shared_experts=c.get("count", "n_shared_experts") or None,
     )  # fmt: skip
     return with_experts(found, mixture, first_dense(c, found["n_layers"], 1))
+
+
+def ernie4_5_vl_moe(c):
+    """Ernie 4.5 with experts for tokens of text, and others for those of images, which do not count here."""
+    found, widths = llama_like(c), c.get("list", "moe_intermediate_size") or [1536, 512]
+    if len(widths) != 2 or not all(type(each) is int and each > 0 for each in widths):
+        c.refuse("moe_intermediate_size", widths, "two sizes: of experts of text, and of images")
+    c.skip("moe_norm_min")
+    types = c.get("list", "mlp_layer_types")
+    sparse = first_dense(c, found["n_layers"], 1) if types is None else [each == "sparse" for each in types]
+    if len(sparse) != found["n_layers"]:
+        c.refuse("mlp_layer_types", types, f"one entry for each of the {found['n_layers']} layers")
+    return with_experts(
+        found | {"attention_bias": bias(c, "use_bias"), "ffn_bias": c.get("bool", "use_bias") or None,
+                 "rope_layout": "interleaved"},
+        {
+            "n_experts": c.need("size", "moe_num_experts"), "experts_per_token": c.need("size", "moe_k"),
+            "expert_d_ff": widths[0], "n_shared_experts": c.get("count", "moe_num_shared_experts") or None,
+            "router": "softmax", "router_bias": "correction_parameter", "router_normalized": True,
+        },
+        sparse,
+    )  # fmt: skip

@@ -251,13 +251,18 @@ def openlm(c):
     """open_lm, in which DCLM was trained: the sizes of its model_configs/, or the attributes of its Params."""
     c.only("moe_freq", 0, "a model without experts")
     c.only("positional_embedding_type", "rotary", "no published model has another")
-    c.skip("params", "params_args_dict", "attn_name", "attn_activation", "attn_seq_scalar", "attn_seq_scalar_alpha")
+    c.skip("params", "attn_name", "attn_activation", "attn_seq_scalar", "attn_seq_scalar_alpha")
+    flags = c.inside("params_args_dict")  # of the command line of training
     found = heads(c.calling(
         hidden_size=("hidden_dim", "dim"), num_hidden_layers=("n_layers",), num_attention_heads=("n_heads",),
         max_position_embeddings=("seq_len",), tie_word_embeddings=("weight_tying",),
     ))  # fmt: skip
     norm = c.get(tuple(OPENLM_NORMS), "model_norm", "norm_type")
     normed = c.get("bool", "qk_norm", "apply_qk_norm")
+    if flags is not None:
+        norm = flags.get(tuple(OPENLM_NORMS), "model_norm") if norm is None else norm
+        normed = flags.get("bool", "qk_norm") if normed is None else normed
+        flags.skip(*flags.data)
     if norm is None or normed is None:
         c.note("model_norm and qk_norm, where they are missing, are those of DCLM: gain_only_lp_layer_norm, true.")
     ffn = OPENLM_FFN[c.need(tuple(OPENLM_FFN), "ffn_type")]

@@ -72,8 +72,8 @@ def m2m_100(c):
 
 
 def fsmt(c):
-    c.skip("decoder", "langs", "vocab_size")  # the vocabulary is that of the target
-    found = _bart(c, vocab=("tgt_vocab_size",), **POST, **_fairseq(c))
+    c.skip("decoder", "langs")
+    found = _bart(c, vocab=("tgt_vocab_size", "vocab_size"), **POST, **_fairseq(c))
     source = c.need("size", "src_vocab_size")
     if found["tied"] is False:
         return _beside(found, vocab_size=source)
@@ -89,9 +89,11 @@ def nllb_moe(c):
     ):
         c.only(key, value, why)
     c.skip("expert_capacity", "router_dtype", "router_ignore_padding_tokens", "batch_prioritized_routing",
-           "normalize_router_prob_before_dropping", "moe_token_dropout")  # fmt: skip
+           "normalize_router_prob_before_dropping")  # fmt: skip
     found = m2m_100(c)
     dropped = c.get("number", "moe_token_dropout") or 0  # what experts make is scaled down for it in inference, too
+    if not 0 <= dropped < 1:
+        c.refuse("moe_token_dropout", dropped, "a number from 0 to below 1")
     mixture = experts(
         c, "decoder_ffn_dim", router="softmax", experts_per_token=2, router_normalized=True, expert_bias=True,
         router_bias=flag(c, "router_bias", "linear", None), router_scale=1 - dropped if dropped else None,
@@ -133,9 +135,9 @@ def t5gemma(c):
     cap = sides["decoder"].get("positive", "final_logit_softcapping")
     for own in sides.values():
         own.skip("final_logit_softcapping", "dropout_rate", "classifier_dropout_rate", "is_decoder", *IRRELEVANT)
-    longest = [each.pop("max_positions") for each in found.values()][-1]
+    found["encoder"].pop("max_positions")
     decoder = found["decoder"] | {
-        "stack": "encoder_decoder", "n_encoder_layers": found["encoder"].pop("n_layers"), "max_positions": longest,
+        "stack": "encoder_decoder", "n_encoder_layers": found["encoder"].pop("n_layers"),
         "tied": c.get("bool", "tie_word_embeddings") is not False, "logit_softcap": cap,
         "dropout": c.get("number", "dropout_rate"), "attention_dropout": c.get("number", "attention_dropout"),
     }  # fmt: skip
@@ -193,7 +195,8 @@ def _bart(c, vocab=("vocab_size",), **form):
         **sides["decoder"], "ffn": plain(c, "activation_function"), "ffn_bias": True, "attention_bias": "all",
         "norm": "layernorm", "norm_eps": 1e-5, "tied": tied is not False,
         "embedding_scale": math.sqrt(width) if c.get("bool", "scale_embedding") else None,
-        "dropout": c.get("number", "dropout"), "attention_dropout": c.get("number", "attention_dropout"), **form,
+        "dropout": c.get("number", "dropout"),
+        "attention_dropout": c.get("number", "attention_dropout", "attention_probs_dropout_prob"), **form,
     }  # fmt: skip
     for key, expected in ONCE.items():
         if c.data.get(key) == expected(found):
@@ -239,6 +242,7 @@ def by_side(found, layers):
         return found | ways["decoder"]
     for side, (types, _) in layers.items():
         if "layers" not in ways[side]:  # alike, but not as those of the other side
-            ways[side] = {"layers": types[:1], "kinds": {types[0]: ways[side]}}
+            alike = {key: value for key, value in ways[side].items() if value is not None}
+            ways[side] = {"layers": types[:1], "kinds": {types[0]: alike}}
     found = found | ways["decoder"]
     return found if ways["encoder"] == ways["decoder"] else _beside(found, **ways["encoder"])

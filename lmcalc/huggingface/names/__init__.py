@@ -14,7 +14,7 @@ key/value head, "quarters" for each of four parts, "turns" entry by entry. "rows
 
 from ...errors import InputError
 from .dense import DENSE, FALCON_40B, LLAMA, T5_PLAIN
-from .encoders import ENCODERS, albert, at_run_time
+from .encoders import ENCODERS, albert, at_run_time, xmod
 from .gemma import GEMMA
 from .gpt import GPT
 from .hybrid import BAILING_FUSED, CUT_CONVOLUTION, FUSED_CONVOLUTION, GRANITE_DENSE, HYBRID, KIMI_K3
@@ -40,7 +40,7 @@ CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outpu
 PREFIXES = (
     "transformer.", "model.", "bert.", "gpt_neox.", "backbone.", "rwkv.", "roberta.", "distilbert.", "electra.",
     "albert.", "mpnet.", "ernie.", "data2vec_text.", "roberta_prelayernorm.", "rembert.", "roformer.", "nomic_bert.",
-    "gte.", "esm.", "esmc.", "tapas.", "deberta.",
+    "gte.", "esm.", "esmc.", "tapas.", "deberta.", "mobilebert.", "roc_bert.",
 )  # fmt: skip
 ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
@@ -49,6 +49,7 @@ LEFT_OVER = (
     r".*\.self_attn\.(slope_rate|query_decay|key_decay|diagonal_decay)",
     r".*\.rotary_(pos_)?emb\.inv_freq",
     r".*\.position_ids",
+    r".*\.mlp\.vision_moe\..*",  # experts of images beside those of text (Ernie 4.5 VL)
     r"(transformer\.)?h\.\d+\.attn\.(attention\.)?(bias|masked_bias)",
     r"((gpt_neox|gpt_neox_japanese)\.)?layers\.\d+\.attention\.(bias|masked_bias)",
     r"(transformer\.)?h\.\d+\.attn\.causal_mask",
@@ -151,8 +152,8 @@ def table(model, file=()):
     ending, own = RUN_TIME.get(model.family, (None, None))
     if own is not None and any(name.endswith(ending) for name in file):
         found = own
-    if model.family == "albert":
-        return albert(model)
+    if model.family in ("albert", "xmod"):
+        return albert(model) if model.family == "albert" else xmod(model)
     if model.family in ZAMBA:
         return zamba(model)
     if model.family == "deepseek_v4":

@@ -139,6 +139,7 @@ NEW_HEAD = {  # of DeBERTa with legacy = false, and of its published files
     "head/transform": "lm_predictions.lm_head.dense",
     "head/transform/norm": "lm_predictions.lm_head.LayerNorm",
 }
+MOBILE = "mobilebert.encoder.layer.{}."
 ENCODERS = {
     "roberta": ROBERTA,
     "xlm-roberta": ROBERTA,
@@ -233,9 +234,31 @@ ENCODERS = {
             ("position_q", "pos_query_proj"),
         )
     },
+    "mobilebert": _bert("mobilebert")
+    | {
+        "embedding/project_in": "mobilebert.embeddings.embedding_transformation",
+        "head/rest": "cls.predictions.dense",
+        L + "entry/project": MOBILE + "bottleneck.input.dense",
+        L + "entry/norm": MOBILE + "bottleneck.input.LayerNorm",
+        L + "query_entry/project": MOBILE + "bottleneck.attention.dense",
+        L + "query_entry/norm": MOBILE + "bottleneck.attention.LayerNorm",
+        L + "leave": MOBILE + "output.bottleneck.dense",
+        L + "output_norm": MOBILE + "output.bottleneck.LayerNorm",
+    }
+    | {
+        L + f"ffn_{number}{ours}": MOBILE + f"ffn.{number}.{theirs}"
+        for number in range(15)
+        for ours, theirs in (
+            ("/up", "intermediate.dense"),
+            ("/down", "output.dense"),
+            ("_sum_norm", "output.LayerNorm"),
+        )
+    },
     "squeezebert": _bert("transformer")
-    | {L + f"attention/{part[0]}": f"transformer.encoder.layers.{{}}.attention.{part}:(@>)<1"
-       for part in ("query", "key", "value")}
+    | {
+        L + f"attention/{part[0]}": f"transformer.encoder.layers.{{}}.attention.{part}:(@>)<1"
+        for part in ("query", "key", "value")
+    }
     | {
         L + "attention/out": "transformer.encoder.layers.{}.post_attention.conv1d:><1",
         L + "attention_sum_norm": "transformer.encoder.layers.{}.post_attention.layernorm",
@@ -266,6 +289,7 @@ ENCODERS = {
         "head/transform": "lm_head.dense",
         "head/transform/norm": "lm_head.layer_norm",
     },
+    "xmod": ROBERTA,
     "xlm": XLM,
     "flaubert": XLM,
 }
@@ -277,6 +301,15 @@ def albert(model):
         f"memory/{number}/{ours}": f"albert.encoder.albert_layer_groups.{number}.albert_layers.0.{theirs}"
         for number in range(model.fields["layer_groups"])
         for ours, theirs in ALBERT_LAYER.items()
+    }
+
+
+def xmod(model):
+    """X-MOD's names: RoBERTa's, and those of the adapter of each language."""
+    return ROBERTA | {
+        L + f"adapters/{language}/{ours}": f"roberta.encoder.layer.{{}}.output.adapter_modules.{language}.{theirs}"
+        for language in model.fields["adapter_languages"]
+        for ours, theirs in (("up", "dense1"), ("down", "dense2"))
     }
 
 
