@@ -86,6 +86,7 @@ def parameters(model_type):
     config = transformers.CONFIG_MAPPING[model_type](**MISSING.get(model_type, {}))
     with torch.device("meta"):
         if model_type in TEXT_PARTS:
+            config._attn_implementation = "eager"
             model = TextPart(config, TEXT_PARTS[model_type])
         elif model_type in CLASSES:
             model = getattr(transformers, CLASSES[model_type])(config)

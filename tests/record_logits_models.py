@@ -32,6 +32,7 @@ TEXT_PARTS = {
     "granite_docling_text": "GraniteDoclingTextModel",
     "hunyuan_vl_text": "HunYuanVLTextModel",
     "paddleocr_vl_text": "PaddleOCRTextModel",
+    "hy_v4_vl_text": "HYV4VLTextModel",
     "step3p5": "Step3p7TextModel",
     "muse_glimmer_text": "MuseGlimmerTextModel",
     "qwen2_5_omni_text": "Qwen2_5OmniThinkerTextModel",
@@ -315,6 +316,17 @@ BAILING = {
     "head_dim": 6,
     "short_conv_kernel_size": 3,
     "num_mtp_layers": 0,
+}
+HY_V4 = {
+    **{k: v for k, v in TINY.items() if k != "intermediate_size"},
+    **LATENT,
+    **{k: v for k, v in ROUTED_EXPERTS.items() if k != "first_k_dense_replace"},
+    **SPARSE_INDEX,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "hc_mult": 3,
+    "hc_magnitude": 1.5,
+    "swiglu_limit": 1.0,
 }
 TINY_EXPERTS = {
     **{k: v for k, v in TINY.items() if k != "intermediate_size"},
@@ -1404,21 +1416,10 @@ MODELS = {
             "swa_v_head_dim": 3,
         },
     ),
-    "hy_v4": (
-        "hy_v4",
-        {
-            **{k: v for k, v in TINY.items() if k != "intermediate_size"},
-            **LATENT,
-            **{k: v for k, v in ROUTED_EXPERTS.items() if k != "first_k_dense_replace"},
-            **SPARSE_INDEX,
-            "hidden_size": 16,
-            "num_hidden_layers": 3,
-            "indexer_types": ["full", "full", "shared"],
-            "hc_mult": 3,
-            "hc_magnitude": 1.5,
-            "swiglu_limit": 1.0,
-            "attention_bias": True,
-        },
+    "hy_v4": ("hy_v4", {**HY_V4, "indexer_types": ["full", "full", "shared"], "attention_bias": True}),
+    "hy_v4_vl_text": (
+        "hy_v4_vl_text",
+        {**HY_V4, **rope("default", mrope_section=[1, 0, 1]), "num_hidden_layers": 2, "swiglu_limit": 0.0},
     ),
     "mistral4": (
         "mistral4",
@@ -1994,6 +1995,7 @@ WORKLOADS = {
     "beam": {"prompt": 10},
     "axk2": {"prompt": 10},
     "hy_v4": {"prompt": 10},
+    "hy_v4_vl_text": {"prompt": 10},
     "dots3_note": {"prompt": 10},
     "lfm3": {"prompt": 10},
     "kolibri1": {"prompt": 10},

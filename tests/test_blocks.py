@@ -107,6 +107,19 @@ def test_parallel_branches_and_cross_attention_are_refused():
         built(block="parallel", stack="encoder_decoder", n_encoder_layers=2)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ffn_output_norm": True, "norm_placement": "double"}, "ffn_output_norm = True; allowed: false where each"),
+        ({"ffn_norm_gate": True}, "ffn_norm_gate = True; allowed: false without norm_gate_rank"),
+        ({"residual_by_depth": True, "residual_scale": 0.4}, "residual_scale = 0.4; allowed: none with residual_by"),
+    ],
+)
+def test_norms_and_sums_that_cannot_be_are_refused(changes, message):
+    with pytest.raises(lmcalc.InputError, match=message):
+        built(**changes)
+
+
 def kernels(**changes):
     """The kernels of q, k, v, gate and up, by their names, with projections fused."""
     trace = lmcalc.trace(built(**changes), 2, 5, fuse_projections=True)

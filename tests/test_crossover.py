@@ -3,7 +3,8 @@
 import pytest
 
 import lmcalc
-from lmcalc.questions.crossover import crossovers, held
+from lmcalc.questions.crossover import _of, crossovers, held
+from lmcalc.workload import workload
 
 PAIRS = [
     ("mistral-7b-v0.1", "llama-3.1-8b"),
@@ -45,8 +46,9 @@ def test_at_a_crossover_the_sign_changes(a, b):
 @pytest.mark.parametrize("other", ["deepseek-v3", "falcon-mamba-7b", "gpt-oss-20b"])
 def test_a_compressed_cache_grows_by_steps(other):
     models, found = [lmcalc.load("deepseek-v4-flash"), lmcalc.load(other)], []
+    bytes_of = [_of(model, workload()) for model in models]
     for context in range(4600):
-        difference = held(models[0], context) - held(models[1], context)
+        difference = bytes_of[0](context) - bytes_of[1](context)
         if difference and (not found or found[-1][1] != models[difference > 0].name):
             found.append((context, models[difference > 0].name))
     assert crossovers(*models, upto=4600) == found

@@ -155,12 +155,14 @@ def test_mamba2(name, limit):
     numpy.testing.assert_allclose(made(kind)[0], in_turn(kind, X, step), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["gated_delta", "gated_delta, negative eigenvalues", "kimi_delta"])
+@pytest.mark.parametrize(
+    "name", ["gated_delta", "gated_delta, negative eigenvalues", "kimi_delta", "kimi_delta, bounded decays"]
+)
 def test_delta_rules(name):
     kind = mixer(name)
     p = {each: w(kind, each) for each in kind.weights()}
     K, R, H, U = kind.groups, kind.group, kind.head_dim, kind.value_dim
-    per_channel = name == "kimi_delta"
+    per_channel, bounded = name.startswith("kimi_delta"), name.endswith("bounded decays")
 
     def step(x, state):
         columns, h = state or ((None, None, None), numpy.zeros((K, R, H, U)))
@@ -171,16 +173,19 @@ def test_delta_rules(name):
             convolved.append(silu(value))
         q, k, v = unit(convolved[0]) / numpy.sqrt(H), unit(convolved[1]), convolved[2]
         beta = sigmoid(numpy.tensordot(x, p["beta"], 1)) * (kind.beta_scale or 1)
-        if per_channel:
+        if bounded:
+            decay, gate = numpy.tensordot(x, p["decay"], 1), sigmoid(numpy.tensordot(x, p["gate"], 1))
+        elif per_channel:
             decay, gate = ((x @ p[f"{each}_down"]) for each in ("decay", "gate"))
             decay, gate = numpy.tensordot(decay, p["decay_up"], 1), sigmoid(numpy.tensordot(gate, p["gate_up"], 1))
         else:
             decay, gate = numpy.tensordot(x, p["decay"], 1), silu(numpy.tensordot(x, p["gate"], 1))
-        decay = softplus(decay + p["dt_bias"])
+        decay = decay + p["dt_bias"]
         h, y = h.copy(), numpy.zeros((K, R, U))
         for a in range(K):
             for b in range(R):
-                g = numpy.exp(-numpy.exp(p["a_log"][a, b]) * decay[a, b])
+                rate = numpy.exp(p["a_log"][a, b])
+                g = numpy.exp(-2 * sigmoid(rate * decay[a, b]) if bounded else -rate * softplus(decay[a, b]))
                 h[a, b] = (g[:, None] if per_channel else g) * h[a, b]
                 h[a, b] += numpy.outer(k[a], beta[a, b] * (v[a, b] - k[a] @ h[a, b]))
                 y[a, b] = q[a] @ h[a, b]
@@ -504,6 +509,10 @@ def test_a_layer_may_have_one_branch():
         ({"mixer": "mamba", "d_inner": 6, "dt_rank": 3, "state_dim": 2, "mixer_norm": "gated"},
          "mixer_norm = 'gated'; allowed: none, selected or selected_plain"),
         ({"mixer": "mamba", "d_inner": 6, "dt_rank": 3}, "state_dim is missing"),
+        ({"mixer": "kimi_delta", "n_mixer_heads": 6, "mixer_head_dim": 3, "decay_floor": 2.0},
+         "decay_floor = 2.0; allowed: a number below 0"),
+        ({"mixer": "kimi_delta", "n_mixer_heads": 6, "mixer_head_dim": 3, "gates_full_rank": True, "gate_rank": 2},
+         "gate_rank = 2; allowed: none with gates_full_rank"),
         ({"mixer": "short_conv", "block": "parallel"}, "'parallel'; allowed: serial for a layer of mixer and ffn"),
         ({"mixer": "short_conv", "stack": "encoder"}, "mixer = 'short_conv'; allowed: attention in an encoder"),
     ],

@@ -3,6 +3,7 @@
 from . import norm
 from .attention import Attention, softmax_attention
 from .base import Component
+from .blocks import placement
 from .embeddings import Projection
 from .feed_forward import feed_forward
 
@@ -104,8 +105,8 @@ def bottleneck(fields, branches):
     width, outside = fields["bottleneck_dim"], fields["d_model"]
     if set(branches) != {"attention", "ffn"}:
         fields.refuse("block", "bottleneck", f"serial for a layer of {' and '.join(branches)}")
-    if fields.get("norm_placement", "pre") != "post":
-        fields.refuse("norm_placement", fields.get("norm_placement"), "post with block = 'bottleneck'")
+    if placement(fields) != "post":
+        fields.refuse("norm_placement", placement(fields), "post with block = 'bottleneck'")
     entry = Entry(Change(outside, width, "D->C", True), norm(fields, width))
     inside = norm(fields, width)
     return BottleneckBlock(entry, entry, branches["attention"], inside, fields.get("ffns_per_layer", 1),

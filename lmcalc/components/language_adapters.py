@@ -1,7 +1,7 @@
 """Small feed-forwards behind each layer, one for each language (X-MOD)."""
 
 from .base import Component
-from .blocks import SerialBlock, serial
+from .blocks import SerialBlock, placement, serial
 from .feed_forward import FeedForward
 from .shared_block import touch
 
@@ -53,7 +53,7 @@ def adapted(fields, branches):
     language = fields.get("adapter_language", languages[0])
     if language not in languages:
         fields.refuse("adapter_language", language, "one of adapter_languages: " + ", ".join(languages))
-    if fields.get("norm_placement", "pre") != "post" or "ffn" not in branches:
+    if placement(fields) != "post" or "ffn" not in branches:
         fields.refuse("block", "adapted", "serial but in a layer with norm_placement = 'post' and a feed-forward")
     block, feed_forward = serial(fields, branches), branches["ffn"]
     if type(feed_forward) is not FeedForward:

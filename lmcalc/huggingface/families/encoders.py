@@ -287,8 +287,11 @@ def _modern(c, window):
         c.refuse("local_attention", local, "at least 2: a window of half of it")
     types = layer_types(c, found["n_layers"], lambda layer: layer % every)
     kinds = {
-        "full": rotary(c, found, "full_attention", base_key="global_rope_theta"),
-        "sliding": {"window": window(local), **rotary(c, found, "sliding_attention", base_key="local_rope_theta")},
+        "full": rotary(c, found, "full_attention", base_key=("global_rope_theta", "rope_theta")),
+        "sliding": {
+            "window": window(local),
+            **rotary(c, found, "sliding_attention", base_key=("local_rope_theta", "rope_local_base_freq")),
+        },
     }
     first = ["first"] + ["later"] * (found["n_layers"] - 1)
     return found | {

@@ -104,6 +104,7 @@ ALIASES = (
     (r"\.attn_hc\.", ".hc_pre.hc_attn_layer.hc_"),
     (r"\.ffn_hc\.", ".hc_pre.hc_mlp_layer.hc_"),
     (r"\.hc_head\.hc_", ".hc_pre.hc_head.hc_head_"),
+    (r"\.hc_head\.hc_pre\.", ".hc_pre.hc_head."),  # so where the text is part of Hy4 VL
     (r"\.mlp\.gate\.", ".mlp.router.gate."),
     (r"\.mlp\.shared_experts\.", ".mlp.shared_mlp."),
     (r"\.mlp\.post_mlp_layernorm\.", ".post_mlp_layernorm."),

@@ -31,6 +31,19 @@ LONGCAT = {
     for at in "01"
     if row.startswith(L + "attention/")
 }
+HY_V4 = (
+    DEEPSEEK
+    | {L + "attention/gate": A + "linear_gate", L + "attention/sink": "=" + A + "learnable_sink_param"}
+    | {
+        f"{L}{branch}_streams/{ours}": f"={M}hc_pre.hc_{short}_layer.hc_{theirs}"
+        for branch, short in (("attention", "attn"), ("ffn", "mlp"))
+        for ours, theirs in (("pre|post", "fn"), ("pre_base|post_base", "base"), ("scale", "scale"))
+    }
+    | {
+        f"narrow/{ours}": f"=model.hc_pre.hc_head.hc_head_{theirs}"
+        for ours, theirs in (("pre", "fn"), ("base", "base"), ("scale", "scale"))
+    }
+)
 LATENT = {
     "deepseek_v2": DEEPSEEK,
     "deepseek_v3": DEEPSEEK,
@@ -51,17 +64,8 @@ LATENT = {
     },
     "dots3_note_text": DEEPSEEK
     | {L + "attention/k_rope_norm": A + "k_rope_only_layernorm", L + "attention/gate": A + "g_proj"},
-    "hy_v4": DEEPSEEK
-    | {L + "attention/gate": A + "linear_gate", L + "attention/sink": "=" + A + "learnable_sink_param"}
-    | {
-        f"{L}{branch}_streams/{ours}": f"={M}hc_pre.hc_{short}_layer.hc_{theirs}"
-        for branch, short in (("attention", "attn"), ("ffn", "mlp"))
-        for ours, theirs in (("pre|post", "fn"), ("pre_base|post_base", "base"), ("scale", "scale"))
-    }
-    | {
-        f"narrow/{ours}": f"=model.hc_pre.hc_head.hc_head_{theirs}"
-        for ours, theirs in (("pre", "fn"), ("base", "base"), ("scale", "scale"))
-    },
+    "hy_v4": HY_V4,
+    "hy_v4_vl_text": HY_V4,
     "mistral4": DEEPSEEK,
     "youtu": MLA,
     "longcat_flash": LLAMA
