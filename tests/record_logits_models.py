@@ -290,13 +290,19 @@ SWITCH = {
     "num_sparse_decoder_layers": 1,
 }
 
+# The same, so small that a recording of a model with all its options stays small
+TINIER = {**TINY, "hidden_size": 16, "intermediate_size": 12, "vocab_size": 37}
+TINIER_TYPED = {k: v for k, v in TINIER.items() if k != "rope_parameters"}
+FEW = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 5, "intermediate_size": 12}
+FEW_LOCAL = {"num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 5}
+FEW_ROUTED = {**ROUTED_EXPERTS, "n_routed_experts": 4, "moe_intermediate_size": 5, "intermediate_size": 12}
 LAGUNA = {
-    **TINY_TYPED,
-    **EXPERTS,
+    **TINIER_TYPED,
+    **FEW,
     "num_hidden_layers": 3,
     "head_dim": 8,
     "sliding_window": 4,
-    "shared_expert_intermediate_size": 11,
+    "shared_expert_intermediate_size": 7,
     "moe_routed_scaling_factor": 1.5,
     "rope_parameters": {
         "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
@@ -304,9 +310,9 @@ LAGUNA = {
     },
 }
 BAILING = {
-    **TINY,
+    **TINIER,
     **LATENT,
-    **{k: v for k, v in ROUTED_EXPERTS.items() if k not in ("n_routed_experts",)},
+    **{k: v for k, v in FEW_ROUTED.items() if k not in ("n_routed_experts",)},
     "q_lora_rank": None,
     "num_local_experts": 6,
     "n_group": 3,
@@ -318,27 +324,26 @@ BAILING = {
     "num_mtp_layers": 0,
 }
 HY_V4 = {
-    **{k: v for k, v in TINY.items() if k != "intermediate_size"},
+    **{k: v for k, v in TINIER.items() if k != "intermediate_size"},
     **LATENT,
-    **{k: v for k, v in ROUTED_EXPERTS.items() if k != "first_k_dense_replace"},
+    **{k: v for k, v in FEW_ROUTED.items() if k != "first_k_dense_replace"},
     **SPARSE_INDEX,
-    "hidden_size": 16,
     "num_hidden_layers": 3,
     "hc_mult": 3,
     "hc_magnitude": 1.5,
     "swiglu_limit": 1.0,
 }
 TINY_EXPERTS = {
-    **{k: v for k, v in TINY.items() if k != "intermediate_size"},
-    **{k: v for k, v in ROUTED_EXPERTS.items() if k not in ("intermediate_size", "first_k_dense_replace")},
+    **{k: v for k, v in TINIER.items() if k != "intermediate_size"},
+    **{k: v for k, v in FEW_ROUTED.items() if k not in ("intermediate_size", "first_k_dense_replace")},
 }
 COHERE2_MOE = {
-    **TINY_TYPED,
+    **TINIER_TYPED,
     "rope_theta": 100.0,
-    "head_dim": 8,
+    "head_dim": 6,
     "num_hidden_layers": 3,
     "intermediate_size": 10,
-    "num_experts": 5,
+    "num_experts": 4,
     "num_experts_per_tok": 2,
     "logit_scale": 0.25,
     "sliding_window": 4,
@@ -1051,11 +1056,11 @@ MODELS = {
     "granitemoe_swa": (
         "granitemoe_swa",
         {
-            **TINY,
-            **LOCAL_EXPERTS,
+            **TINIER,
+            **FEW_LOCAL,
             **GRANITE_SCALES,
             "num_hidden_layers": 3,
-            "shared_intermediate_size": 12,
+            "shared_intermediate_size": 7,
             "sliding_window": 4,
             "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
             "layer_rope_theta": [0, 50.0, 100.0],
@@ -1065,9 +1070,9 @@ MODELS = {
     "aria_text": (
         "aria_text",
         {
-            **TINY,
+            **TINIER,
             "intermediate_size": 10,
-            "moe_num_experts": 5,
+            "moe_num_experts": 4,
             "moe_topk": 2,
             "moe_num_shared_experts": 2,
             "attention_bias": True,
@@ -1081,7 +1086,7 @@ MODELS = {
             "num_shared_experts": 2,
             "layer_types": ["full_attention", "sliding_attention", "full_attention"],
             "mlp_layer_types": ["dense", "sparse", "sparse"],
-            "prefix_dense_intermediate_size": 20,
+            "prefix_dense_intermediate_size": 12,
             "attention_bias": True,
         },
     ),
@@ -1098,13 +1103,13 @@ MODELS = {
     ),
     "solar_open": (
         "solar_open",
-        {**TINY_EXPERTS, "n_routed_experts": 6, "n_group": 3, "topk_group": 2, "head_dim": 8, "attention_bias": True},
+        {**TINY_EXPERTS, "n_routed_experts": 6, "n_group": 3, "topk_group": 2, "head_dim": 6, "attention_bias": True},
     ),
     "exaone_moe": (
         "exaone_moe",
         {
-            **TINY,
-            **{k: v for k, v in ROUTED_EXPERTS.items() if not k.startswith("n_")},
+            **TINIER,
+            **{k: v for k, v in FEW_ROUTED.items() if not k.startswith("n_")},
             "num_experts": 6,
             "num_shared_experts": 2,
             "n_group": 3,
@@ -1117,9 +1122,9 @@ MODELS = {
     "afmoe": (
         "afmoe",
         {
-            **TINY,
-            **EXPERTS,
-            "head_dim": 8,
+            **TINIER,
+            **FEW,
+            "head_dim": 6,
             "num_hidden_layers": 3,
             "num_dense_layers": 1,
             "num_shared_experts": 2,
@@ -1133,9 +1138,9 @@ MODELS = {
     "hy_v3": (
         "hy_v3",
         {
-            **TINY,
-            **EXPERTS,
-            "head_dim": 8,
+            **TINIER,
+            **FEW,
+            "head_dim": 6,
             "num_shared_experts": 2,
             "router_scaling_factor": 1.5,
             "attention_bias": True,
@@ -1144,7 +1149,7 @@ MODELS = {
     ),
     "sarvam_moe": (
         "sarvam_moe",
-        {**TINY, **ROUTED_EXPERTS, "head_dim": 8, "n_routed_experts": 6, "n_group": 3, "topk_group": 2},
+        {**TINIER, **FEW_ROUTED, "head_dim": 6, "n_routed_experts": 6, "n_group": 3, "topk_group": 2},
     ),
     "laguna": (
         "laguna",
@@ -1160,13 +1165,13 @@ MODELS = {
     "beam": (
         "beam",
         {
-            **TINY_TYPED,
-            **{k: v for k, v in ROUTED_EXPERTS.items() if not k.startswith(("n_", "first"))},
+            **TINIER_TYPED,
+            **{k: v for k, v in FEW_ROUTED.items() if not k.startswith(("n_", "first"))},
             "num_experts": 6,
             "n_group": 3,
             "topk_group": 2,
             "num_hidden_layers": 3,
-            "head_dim": 8,
+            "head_dim": 6,
             "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
             "mlp_layer_types": ["dense", "sparse", "sparse"],
             "rope_parameters": {
@@ -1181,8 +1186,7 @@ MODELS = {
     "muse_glimmer_text": (
         "muse_glimmer_text",
         {
-            **TINY,
-            "hidden_size": 16,
+            **TINIER,
             "head_dim": 6,
             "num_hidden_layers": 3,
             "sliding_window": 4,
@@ -1197,12 +1201,12 @@ MODELS = {
     "step3p5": (
         "step3p5",
         {
-            **TINY_TYPED,
+            **TINIER_TYPED,
             "head_dim": 8,
-            "intermediate_size": 20,
-            "moe_intermediate_size": 9,
-            "share_expert_dim": 11,
-            "n_routed_experts": 5,
+            "intermediate_size": 12,
+            "moe_intermediate_size": 5,
+            "share_expert_dim": 7,
+            "n_routed_experts": 4,
             "num_experts_per_tok": 2,
             "moe_router_scaling_factor": 1.5,
             "num_hidden_layers": 4,
@@ -1224,14 +1228,14 @@ MODELS = {
     "flint": (
         "flint",
         {
-            **TINY,
-            **EXPERTS,
-            "head_dim": 8,
+            **TINIER,
+            **FEW,
+            "head_dim": 6,
             "num_hidden_layers": 4,
             "mlp_only_layers": [0],
             "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
             "sliding_window": 4,
-            "shared_expert_intermediate_size": 11,
+            "shared_expert_intermediate_size": 7,
             "attention_bias": True,
         },
     ),
@@ -1239,11 +1243,11 @@ MODELS = {
         "kolibri1",
         {
             **TINY_EXPERTS,
-            "head_dim": 8,
-            "num_experts": 5,
+            "head_dim": 6,
+            "num_experts": 4,
             "layer_types": ["full_attention", "sliding_attention"],
             "sliding_window": 4,
-            "shared_expert_intermediate_size": 11,
+            "shared_expert_intermediate_size": 7,
             "norm_topk_prob": True,
         },
     ),
@@ -1363,19 +1367,25 @@ MODELS = {
     ),
     "glm4_moe_lite": (
         "glm4_moe_lite",
-        {**TINY, **LATENT, **ROUTED_EXPERTS, **rope("yarn", **YARN, mscale=1.0, mscale_all_dim=1.0), "attention_bias": True},
+        {
+            **TINIER,
+            **LATENT,
+            **FEW_ROUTED,
+            **rope("yarn", **YARN, mscale=1.0, mscale_all_dim=1.0),
+            "attention_bias": True,
+        },
     ),
-    "sarvam_mla": ("sarvam_mla", {**TINY, **LATENT, **ROUTED_EXPERTS, "q_lora_rank": None}),
+    "sarvam_mla": ("sarvam_mla", {**TINIER, **LATENT, **FEW_ROUTED, "q_lora_rank": None}),
     "axk1": (
         "axk1",
-        {**TINY, **LATENT, **ROUTED_EXPERTS, "n_routed_experts": 6, "n_group": 3, "topk_group": 2},
+        {**TINIER, **LATENT, **FEW_ROUTED, "n_routed_experts": 6, "n_group": 3, "topk_group": 2},
     ),
     "axk2": (
         "axk2",
         {
-            **TINY,
+            **TINIER,
             **LATENT,
-            **ROUTED_EXPERTS,
+            **FEW_ROUTED,
             **SPARSE_INDEX,
             "gated_norm_rank": 5,
             "n_routed_experts": 6,
@@ -1386,9 +1396,9 @@ MODELS = {
     "dots3_note": (
         "dots3_note_text",
         {
-            **TINY_TYPED,
+            **TINIER_TYPED,
             **LATENT,
-            **{k: v for k, v in ROUTED_EXPERTS.items() if k != "first_k_dense_replace"},
+            **{k: v for k, v in FEW_ROUTED.items() if k != "first_k_dense_replace"},
             **SPARSE_INDEX,
             "n_routed_experts": 6,
             "n_group": 3,
@@ -1419,22 +1429,21 @@ MODELS = {
     "hy_v4": ("hy_v4", {**HY_V4, "indexer_types": ["full", "full", "shared"], "attention_bias": True}),
     "hy_v4_vl_text": (
         "hy_v4_vl_text",
-        {**HY_V4, **rope("default", mrope_section=[1, 0, 1]), "num_hidden_layers": 2, "swiglu_limit": 0.0},
+        {**HY_V4, **rope("default", mrope_section=[1, 0, 1]), "num_hidden_layers": 2, "swiglu_limit": 0.5},
     ),
     "mistral4": (
         "mistral4",
         {
-            **TINY,
+            **TINIER,
             **LATENT,
-            **ROUTED_EXPERTS,
-            **rope("yarn", **{**YARN, "original_max_position_embeddings": 3}, mscale=1.0, mscale_all_dim=1.0,
-                   llama_4_scaling_beta=0.4),
+            **FEW_ROUTED,
+            **rope("yarn", **{**YARN, "original_max_position_embeddings": 3}, mscale=1.0, llama_4_scaling_beta=0.4),
             "n_routed_experts": 6,
             "n_group": 3,
             "topk_group": 2,
         },
     ),
-    "youtu": ("youtu", {**TINY, **LATENT}),
+    "youtu": ("youtu", {**TINIER, **LATENT}),
     "minicpm3": ("minicpm3", {**TINY, **LATENT, "scale_emb": 3, "scale_depth": 1.2, "dim_model_base": 8}),
     "longcat_flash": (
         "longcat_flash",
@@ -1640,7 +1649,7 @@ MODELS = {
     "lfm3": (
         "lfm3",
         {
-            **TINY_TYPED,
+            **TINIER_TYPED,
             "head_dim": 8,
             "conv_L_cache": 3,
             "conv_bias": True,
@@ -1657,8 +1666,8 @@ MODELS = {
     "lfm3-plain": (
         "lfm3",
         {
-            **TINY_TYPED,
-            "head_dim": 8,
+            **TINIER_TYPED,
+            "head_dim": 6,
             "conv_L_cache": 3,
             "layer_types": ["conv", "full_attention"],
             "use_sandwich_norm": False,
@@ -1711,9 +1720,8 @@ MODELS = {
     "zamba": (
         "zamba",
         {
-            **TINY_TYPED,
-            "hidden_size": 16,
-            "intermediate_size": 20,
+            **TINIER_TYPED,
+            "intermediate_size": 12,
             "num_hidden_layers": 5,
             "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid", "hybrid"],
             "n_mamba_heads": 2,
@@ -2033,5 +2041,6 @@ SEEDS = {
     "mellum": 4,
     "mixtral": 4,
     "qwen3_5-moe": 2,
+    "solar_open": 1,
     "switch_transformers-capacity": 1,
 }

@@ -34,14 +34,16 @@ WITHOUT = {  # that cannot be built here, or whose language model is no module o
     "phi4_multimodal": "its text model holds the other parts",
     "kimi_k3": "transformers has no class",
     "florence2": "an encoder-decoder",
-    "nemotron_h_omni": "its own tests leave its head out",
+    "nemo_speechlm": "its text model has no number of layers, but a pattern",
+    "nemotron_h_omni": "the same",
 }
 # Parts whose default class cannot be built, and what else a class needs
 VISION = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 32, "num_hidden_layers": 1}
 SIGLIP = {"vision_config": {"model_type": "siglip_vision_model", **VISION}}
 MORE = {
     "aya_vision": SIGLIP,
-    "granite4_vision": {"deepstack_layer_map": [], "spatial_target_layers": []},
+    "granite4_vision": {"deepstack_layer_map": [], "spatial_target_layers": [], "downsample_rate": "4/8"},
+    "ovis2": {"hidden_size": 4096, "vocab_size": 151936},  # of its head: those of its text model
     "emu3": {"vocabulary_map": {"<image>": 3, "<|extra_0|>": 4}},
 }
 TEXT = {
@@ -64,7 +66,7 @@ def defaults(family):
              if key not in IRRELEVANT and isinstance(value, bool | int | float | str | dict | None)}  # fmt: skip
     if not given:
         return None
-    key = next(key for key in ("num_hidden_layers", "rms_norm_eps") if key in given)
+    key = next(key for key in ("num_hidden_layers", "rms_norm_eps", "num_key_value_heads") if key in given)
     width = {each: given[each] for each in ("hidden_size",) if each in given}  # which other parts have to fit
     some = kind(text_config={"model_type": NESTED[family], **width}).text_config
     return {"always": getattr(some, key) == given[key], "text": given}

@@ -10,9 +10,9 @@ class Router(Component):
     eq. 3), "sigmoid" of each (DeepSeek V3, eq. 15), "sqrtsoftplus" of each (DeepSeek V4), "topk_sigmoid" of the chosen
     logits (Kolibri). bias: "none", "linear" (on the logits: gpt-oss), or "correction" (added for the choice alone to
     what is chosen by, a buffer: Wang et al. 2024, auxiliary-loss-free load balancing; "correction_parameter" where it
-    is counted as one: Ernie 4.5). normalized:
-    weights divided by their sum + eps. groups: None, or (their number, how many a token may use, "max" or "top2": what
-    makes one the best; DeepSeek V2, sec. 2.2.2, and V3). softcap: None, or cap * tanh(logit / cap) on logits.
+    is counted as one: Ernie 4.5). normalized: weights divided by their sum + eps. groups: None, or (their number, how
+    many a token may use, "max" or "top2": what makes one the best; DeepSeek V2, sec. 2.2.2, and V3). softcap: None, or
+    cap * tanh(logit / cap) on logits (Laguna).
     """
 
     d_model: int

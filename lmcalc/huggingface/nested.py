@@ -78,9 +78,10 @@ def _nested(family, path, text, outer, others, where):
 def _flat(family, data, where):
     others = dict.fromkeys((*(key for key in data if _is_part(key, data)), *WITHIN.get(NESTED[family], ())))
     text = {key: value for key, value in data.items() if key not in others and not _of_other_parts(key)}
-    if not any(key in data for key in SIZE_KEYS):  # nothing is said of the text
+    said, tied = any(key in data for key in SIZE_KEYS), data.get("tie_word_embeddings")
+    if not said:  # nothing of the text
         text = _defaults().get(family, {}).get("text", {}) | text
-    tied = _tied(family, data.get("tie_word_embeddings"), None)
+    tied = _tied(family, tied, tied if said else None)
     text = {key: value for key, value in text.items() if key != "tie_word_embeddings"}
     text |= {} if tied is None else {"tie_word_embeddings": tied}
     return Part(text, NESTED[family], where, tuple(sorted(others, key=str)) or (family,), _notes(family, others, ()))
@@ -120,9 +121,11 @@ def _tied(family, outside, inside):
     how = TIED.get(family, "outside")
     if how == "never":
         return False
-    if how == "inside" or not isinstance(outside, bool) or not isinstance(inside, bool):
-        return inside if how == "inside" or isinstance(inside, bool) else outside
-    return outside or (inside and how == "either")
+    if how == "inside" or not isinstance(outside, bool):
+        return inside
+    if how == "either":  # what is not said inside is the text model's own default
+        return True if outside else inside
+    return outside
 
 
 @functools.cache

@@ -139,7 +139,7 @@ FAMILIES = {
     "sarvam_mla": ("latent", "sarvam_mla"),
     "dots3_note_text": ("latent_kinds", "dots3_note_text"),
     "hy_v4": ("latent", "hy_v4"),
-    "hy_v4_vl_text": ("latent", "hy_v4"),
+    "hy_v4_vl_text": ("latent", "hy_v4_vl_text"),
     "axk1": ("latent", "axk1"),
     "axk2": ("latent", "axk2"),
     "mistral4": ("latent", "mistral4"),

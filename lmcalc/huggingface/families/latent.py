@@ -110,6 +110,10 @@ def hy_v4(c):
     return with_experts(found, mixture, first_dense(c, count, 1), _index_ways(c, types, count))
 
 
+def hy_v4_vl_text(c):
+    return hy_v4(c) | {"rope_layout": "interleaved", "latent_norm_eps": None}
+
+
 def _index_ways(c, types, count):
     """How layers differ, of which some use the keys that an earlier one chose."""
     if len(types) != count or any(each not in ("full", "shared") for each in types) or types[0] != "full":

@@ -72,6 +72,7 @@ MOE = {
         L + "ffn/experts/down": "=" + M + "feed_forward.experts.down_proj:@<>",
     },
     "mimo_v2_flash": DEEPSEEK | {L + "attention/sink": "=" + M + "self_attn.attention_sink_bias"},
+    "muse_glimmer_text": LLAMA | DOUBLE | {L + "attention/gate": M + "self_attn.gate_proj"},
     "diffllama": LLAMA
     | {f"{L}attention/lambda_{each}": f"={M}self_attn.lambda_{each}" for each in ("q1", "k1", "q2", "k2")},
     "dbrx": {

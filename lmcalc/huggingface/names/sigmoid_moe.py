@@ -28,7 +28,6 @@ SIGMOID_MOE = {
     "beam": DEEPSEEK
     | DOUBLE
     | {L + "attention/gate": M + "self_attn.gate_proj", L + "attention/gate_bias": "=" + M + "self_attn.gate_bias"},
-    "muse_glimmer_text": LLAMA | DOUBLE | {L + "attention/gate": M + "self_attn.gate_proj"},
     "step3p5": DEEPSEEK | {L + "attention/gate": M + "self_attn.g_proj"},
     "flint": LLAMA | experts(M, shared="shared_expert") | {L + "attention/sink": "=" + M + "self_attn.softmax_offset"},
     "kolibri1": DEEPSEEK
