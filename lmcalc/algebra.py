@@ -56,6 +56,7 @@ def collected(terms, workload):
 
 
 _FACTORED = {}
+MOST_FLOORS = 2  # each is one more variable of a polynomial, and to factor takes time that grows fast with those
 
 
 def _factored(factor):
@@ -63,7 +64,9 @@ def _factored(factor):
     if found is None:
         found = factor
         if factor.is_Add:
-            each = [sympy.factor(factor), nested(sympy.expand(factor).args), factor]
+            each = [nested(sympy.expand(factor).args), factor]
+            if len(factor.atoms(sympy.floor)) <= MOST_FLOORS:
+                each.insert(0, sympy.factor(factor))
             found = min(each, key=lambda one: len(str(one)))
         _FACTORED[factor] = found
     return found

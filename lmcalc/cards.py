@@ -38,12 +38,25 @@ def load(model, changes=None):
         from . import hub
 
         if hub.is_id(model):
-            return hub.load(model, changes)
+            try:
+                return hub.load(model, changes)
+            except hub.Unread:
+                return _card_of(model, changes)
     if isinstance(model, str | os.PathLike) and _holds_gguf(os.fspath(model)):
         from .headers import gguf_models
 
         return gguf_models.load(model, changes)
     return built(read(model), changes)
+
+
+def _card_of(model, changes):
+    """The Model of the card that has a hub id among its names, where the hub gave nothing; else what it said."""
+    where = catalogue.folder("model_cards")
+    name = catalogue.aliases(where).get(model.lower())
+    if name is None:
+        raise
+    found = load(name, changes)
+    return found.replace(notes=(*found.notes, f"{model} was not read from the hub: this is the card {name}."))
 
 
 def _holds_gguf(path):

@@ -1,5 +1,6 @@
 """Folders of TOML files, one thing a file, found by file name or alias: model cards and machines."""
 
+import functools
 import os
 import re
 
@@ -23,7 +24,12 @@ def names(where):
 
 
 def aliases(where):
-    """{alias: name} of a catalogue folder, lower case."""
+    """{alias: name} of a catalogue folder, lower case; read once, and again when files come or go."""
+    return _aliases(where, os.stat(where).st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=8)
+def _aliases(where, changed):
     found = {}
     for name in names(where):
         with open(os.path.join(where, name + ".toml"), encoding="utf-8") as file:

@@ -173,7 +173,7 @@ def _package(model, name):
         import huggingface_hub
         from huggingface_hub import utils
     except ImportError:
-        raise InputError(f"{model}: {_advice(model, name)} (or install lmcalc[hub], which fetches it)") from None
+        raise Unread(f"{model}: {_advice(model, name)} (or install lmcalc[hub], which fetches it)") from None
     utils.logging.set_verbosity_error()  # its warnings say what our one message says
     utils.disable_progress_bars()
     return huggingface_hub
@@ -184,6 +184,10 @@ def _advice(model, name):
     end = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     url = f"{end}/{repository}/resolve/{revision or 'main'}/{name}"
     return f"no such file or card, and not in the local cache of hub models; download {url} and give its path"
+
+
+class Unread(InputError):
+    """The hub was not reached, or gives nothing."""
 
 
 class _Missing(InputError):
@@ -200,14 +204,14 @@ def _refused(model, name, error):
     if kind == "EntryNotFoundError" or kind == "RemoteEntryNotFoundError":
         return _Missing(f"{model}: the hub has no {name} in it")
     if kind == "RepositoryNotFoundError":
-        return InputError(f"{model}: the hub has no such model, or it is private (HF_TOKEN is a token for it)")
+        return Unread(f"{model}: the hub has no such model, or it is private (HF_TOKEN is a token for it)")
     if kind == "RevisionNotFoundError":
-        return InputError(f"{model}: the hub has no such revision of it")
+        return Unread(f"{model}: the hub has no such revision of it")
     if kind == "GatedRepoError":
-        return InputError(f"{model}: access to it has to be asked for on the hub (HF_TOKEN is a token for it)")
+        return Unread(f"{model}: access to it has to be asked for on the hub (HF_TOKEN is a token for it)")
     offline = kind in ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
     why = "the hub cannot be reached" if offline else f"{kind}: {str(error).splitlines()[0] if str(error) else ''}"
-    return InputError(f"{model}: {why}; {_advice(model, name)}")
+    return Unread(f"{model}: {why}; {_advice(model, name)}")
 
 
 class Remote:

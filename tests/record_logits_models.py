@@ -1437,7 +1437,13 @@ MODELS = {
             **TINIER,
             **LATENT,
             **FEW_ROUTED,
-            **rope("yarn", **{**YARN, "original_max_position_embeddings": 3}, mscale=1.0, llama_4_scaling_beta=0.4),
+            **rope(
+                "yarn",
+                **{**YARN, "original_max_position_embeddings": 3},
+                mscale=1.0,
+                mscale_all_dim=1.0,
+                llama_4_scaling_beta=0.4,
+            ),
             "n_routed_experts": 6,
             "n_group": 3,
             "topk_group": 2,
@@ -2026,7 +2032,7 @@ WORKLOADS = {
 SEEDS = {
     "afmoe": 2,
     "axk1": 1,
-    "axk2": 9,
+    "axk2": 3,
     "beam": 2,
     "deepseek_v4": 5,
     "dots1": 1,

@@ -401,3 +401,11 @@ def test_gguf_files_on_the_hub_that_lie(lmcalc, server):
     refused(lmcalc("report", "org/bad", server=server), "a.gguf: GGUF version 0")
     path.write_bytes(b"")
     refused(lmcalc("report", "org/bad", server=server), "a.gguf")
+
+
+def test_a_card_stands_in_for_what_the_hub_does_not_give(lmcalc):
+    """Where no config can be had, the id of a card's own source is that card, and the report says so."""
+    status, out, _ = lmcalc("report", "meta-llama/Llama-2-7b-hf", "-f", "json", HF_HUB_OFFLINE="1")
+    found = json.loads(out)
+    assert status == 0 and found["params"]["total"] == 6_738_415_616
+    assert "meta-llama/Llama-2-7b-hf was not read from the hub: this is the card llama-2-7b." in found["notes"]

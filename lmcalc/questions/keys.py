@@ -37,9 +37,11 @@ def _merged(expression):
 
 def _at_chunk(expression, floors):
     """Of floor(P / size) = f alone, if floor((P + 1) / size) may be taken as f where it is f + 1, too."""
+    if len(floors) != 2 or any(type(each) is not sympy.floor for each in floors):
+        return None
     inner = {floor.args[0]: floor for floor in floors}
-    size = next((P / argument for argument in inner if (argument / P).is_constant() or not (argument / P).has(P)), None)
-    if len(floors) != 2 or size is None or any(type(each) is not sympy.floor for each in floors):
+    size = next((P / argument for argument in inner if not (argument / P).has(P)), None)
+    if size is None:
         return None
     after = next((floor for argument, floor in inner.items() if sympy.expand(argument - (P + 1) / size) == 0), None)
     whole = sympy.Dummy("f", integer=True, nonnegative=True)

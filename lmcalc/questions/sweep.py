@@ -130,7 +130,8 @@ class Sweep:
                 f"(here {count:,}); ask for parts of a range one after the other or for fewer columns, or write it to "
                 "a file, which takes it in chunks: lmcalc sweep ... -o FILE.parquet (or .csv, .jsonl)"
             )
-        found = {name: numpy.empty(shape, numpy.int8 if name in LABELS else float) for name, shape in shapes.items()}
+        kinds = {**dict.fromkeys(self.labels, numpy.int32), **dict.fromkeys(LABELS, numpy.int8)}  # codes of text
+        found = {name: numpy.empty(shape, kinds.get(name, float)) for name, shape in shapes.items()}
         for where, _, block in self.blocks(ordered=False):
             for name, value in block.items():
                 array = found[name]

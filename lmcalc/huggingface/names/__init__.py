@@ -33,7 +33,7 @@ from .zamba import ZAMBA, zamba
 NAMES = (
     DENSE | GPT | LLAMAS | QWENS | MOE | SIGMOID_MOE | GEMMA | LATENT | RECURRENT
     | HYBRID | ZAMBA | SEQ2SEQ | SPARSE | OUTSIDE | MULTIMODAL | ENCODERS
-)
+)  # fmt: skip
 CONV1D = {"gpt2", "openai-gpt"}  # families whose matrices lie as (inputs, outputs)
 
 # Prefixes that some published files leave out, and endings that old files have, with what they are now
