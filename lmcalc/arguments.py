@@ -29,3 +29,10 @@ def table(name, given):
     if not isinstance(given, dict):
         raise InputError(f"{name} = {given!r}; allowed: a dict of fields and values")
     return given
+
+
+def for_each(name, given, count):
+    """[{field: value}] for each of `count` models: of one table for all of them, or of a list with one for each."""
+    if isinstance(given, list) and len(given) != count:
+        raise InputError(f"{name}: a list of {len(given)}; allowed: a dict, or one for each of {count} models")
+    return [table(name, each) for each in (given if isinstance(given, list) else [given] * count)]

@@ -8,6 +8,7 @@ x - t and x + t with 0 <= t < 1: where t is in the leading order there is no lim
 """
 
 import ast
+import math
 import re
 
 import sympy
@@ -16,6 +17,7 @@ from .algebra import text as shown_in_order
 from .errors import InputError, unknown
 
 GROWTH = sympy.Dummy("growth", positive=True)
+MOST_SUMMANDS, MOST_BITS = 10, 1000  # of an expression in a condition, written out, and of a number in it
 
 
 class Condition:
@@ -33,10 +35,11 @@ class Condition:
         if sign == "->":
             if right.lower() not in ("oo", "inf", "infinity"):
                 raise InputError(f"--when {text!r}: sizes are positive integers; allowed: {left} -> oo")
-            self.kind, self.other = "grows", None
+            self.kind, self.other, self.symbols = "grows", None, {self.about}
         else:
             self.kind = {">>": "grows", "=": "equal", "==": "equal"}.get(sign, "larger")
             self.other = parsed(right, known, text)
+            self.symbols = {self.about, *self.other.free_symbols}  # as given: `other` may be replaced
             if self.kind != "equal" and self.about in self.other.free_symbols:
                 raise InputError(f"--when {text!r}: {left} is on both sides")
 
@@ -56,8 +59,12 @@ def parsed(text, known, where):
             a, b = walk(node.left), walk(node.right)
             if isinstance(node.op, ast.Pow) and not (b.is_Integer and abs(b) <= 9):
                 raise InputError(f"--when {where!r}: allowed as a power: an integer from -9 to 9")
-            if isinstance(node.op, ast.Div) and b == 0:
+            if (isinstance(node.op, ast.Div) and b == 0) or (isinstance(node.op, ast.Pow) and a == 0 and b < 0):
                 raise InputError(f"--when {where!r}: division by 0")
+            if _summands(node.op, a, b) > MOST_SUMMANDS:
+                raise InputError(f"--when {where!r}: allowed: up to {MOST_SUMMANDS} summands, written out")
+            if isinstance(node.op, ast.Pow) and a.is_Rational and _bits(a) * abs(b) > MOST_BITS:
+                raise InputError(f"--when {where!r}: allowed: numbers of up to {MOST_BITS:,} bits")
             return {
                 ast.Add: a + b,
                 ast.Sub: a - b,
@@ -67,7 +74,7 @@ def parsed(text, known, where):
             }[type(node.op)]
         if isinstance(node, ast.Name):
             return name(node.id, known, where)
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float) and abs(node.value) < 2**MOST_BITS:
             return sympy.Rational(str(node.value))
         raise InputError(f"--when {where!r}: allowed: symbols, numbers, + - * / **")
 
@@ -77,6 +84,18 @@ def parsed(text, known, where):
         if isinstance(error, InputError):
             raise
         raise InputError(f"--when {where!r}: {text!r} is no expression of symbols and numbers") from None
+
+
+def _summands(op, a, b):
+    """At most how many summands `a op b` has, written out."""
+    left, right = (len(sympy.Add.make_args(sympy.expand(each))) for each in (a, b))
+    if isinstance(op, ast.Pow):
+        return math.comb(left + abs(int(b)) - 1, left - 1)
+    return left + right if isinstance(op, (ast.Add, ast.Sub)) else left * right
+
+
+def _bits(number):
+    return number.p.bit_length() + number.q.bit_length()
 
 
 class Assumptions:

@@ -86,10 +86,11 @@ def built(card, changes=None):
 
 
 def _changed(model, changes):
-    fields = dict(model.fields)
+    fields = dict(model.fields if model.given is None else model.given)
     for name, value in changes.items():
         fields[name] = check(name, value, "set")
     built = build(fields, model.name, model.source, model.family, model.notes, f"{model.name} with changed fields")
+    built = built.replace(beside=model.beside)
     return built if model.storage is None else built.replace(storage=model.storage.of(built))
 
 

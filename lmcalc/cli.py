@@ -21,8 +21,8 @@ def main(argv=None):
         options = parser().parse_args(argv)
         if options.output is not None:
             outlet.check(options.output)
-            if "plot" not in options or not _is_picture(options.output):
-                form(options, STREAMED)  # a name that stands for no format is refused before any work
+            if "plot" not in options or not _is_picture(options.output):  # a name that stands for no format is
+                form(options, STREAMED if options.command == "sweep" else ())  # refused before any work
         text, status = COMMANDS[options.command][0](options)
         if text is not None:
             write(text, options.output)
@@ -82,7 +82,8 @@ def compare(options):
     from .questions.compare import compare as ask
 
     variants, path = [pairs("--variant", text.split(",")) for text in options.variant], pictured(options)
-    data = ask(options.model, variants, options.hardware, set=changes(options, options.model[0]),
+    set = [changes(options, each) for each in options.model]
+    data = ask(options.model, variants, options.hardware, set=set,
                set_hardware=pairs("--set-hardware", options.set_hardware), why=True if options.why else None,
                **workload(options))  # fmt: skip
     text = rendered(options, data, "compare")
@@ -90,7 +91,7 @@ def compare(options):
         from .plot.compare import draw
         from .questions.compare import curves
 
-        lines = curves(options.model, variants, set=changes(options, options.model[0]), **workload(options))
+        lines = curves(options.model, variants, set=set, **workload(options))
         plotted(draw(data, lines, options.dark), path)
     return text, 0
 
@@ -101,8 +102,11 @@ def roofline(options):
 
     if options.interactive and not str(options.output).endswith(".html"):
         raise InputError("--interactive writes one HTML file; allowed: -o FILE.html")
+    if options.interactive and (options.plot is not None or options.format not in (None, "html")):
+        other = f"--plot {options.plot}" if options.plot is not None else f"-f {options.format}"
+        raise InputError(f"--interactive with {other}; allowed: --interactive -o FILE.html alone")
     path = pictured(options)
-    data = ask(options.model, options.hardware, options.points, set=changes(options, options.model[0]),
+    data = ask(options.model, options.hardware, options.points, set=[changes(options, each) for each in options.model],
                set_hardware=pairs("--set-hardware", options.set_hardware), **workload(options))  # fmt: skip
     if options.interactive:
         from .interactive import page
@@ -189,6 +193,8 @@ def validate(options):
     """reference forwards of shrunken copies, counted, against what was predicted; or measured times against bounds"""
     if options.measured is not None:
         return measured(options)
+    if options.plot is not None:
+        raise InputError(f"--plot {options.plot}: allowed: with --measured FILE alone")
     if options.published:
         if options.model:
             raise InputError(f"--published {options.model[0]}: allowed: --published alone, which needs no model")
@@ -236,16 +242,24 @@ def schema(options):
 
     from .schemas import schema as ask
 
+    if options.format not in (None, "json") or form(options) not in ("table", "json"):
+        given = f"-f {options.format}" if options.format else f"-o {options.output}"
+        raise InputError(f"{given}: a schema is JSON; allowed: -f json, or -o FILE.json")
     return json.dumps(ask(options.name), indent=2) + "\n", 0
 
 
 def formula(options):
     """a cost as a formula: of a model in its workload, or of one variant in its sizes; derivations of the lecture"""
+    if options.lecture is not None or options.list:
+        alone, named = "--list" if options.lecture is None else "--lecture", [options.what] if options.what else []
+        others = named + [f"--{'with' if name == 'values' else name}" for name in ("phase", "values", "when", "set")
+                          if getattr(options, name)]  # fmt: skip
+        if others:
+            allowed = "--list alone" if options.lecture is None else "--lecture NAME alone"
+            raise InputError(f"formula {others[0]}: not with {alone}; allowed: {allowed}")
     if options.lecture is not None:
         from .lecture import ask
 
-        if options.what is not None:
-            raise InputError(f"formula {options.what}: not with --lecture; allowed: --lecture NAME alone")
         return rendered(options, ask(options.lecture or None), "lecture"), 0
     from .questions.formula import formula as ask
     from .questions.formula import listed

@@ -49,4 +49,6 @@ def unknown(what, name, known):
     text = f"unknown {what} {name!r}"
     if few or near:
         text += ("; allowed: " if few else "; closest: ") + ", ".join(map(str, known if few else near))
+    else:
+        text += f"; allowed: {len(known):,} names, such as " + ", ".join(map(str, known[:: len(known) // 3][:3]))
     return InputError(text)

@@ -76,7 +76,8 @@ class Model(Stack):
     name, source, family: where it is from. fields: the architecture as a card has it. notes: what a reader must know.
     mtp: (number, module) pairs of multi-token prediction, which have weights and no part in the forward pass.
     storage: how its weights are stored, where a checkpoint says so (storage.Storage), or None. beside: parts of a
-    multimodal model that are not in it, by the names that its config has for them.
+    multimodal model that are not in it, by the names that its config has for them. given: fields before rules such as
+    d_ff = "8/3*d_model" became sizes, for who changes some of them.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Model(Stack):
     mtp: tuple = ()
     storage: object = None
     beside: tuple = ()
+    given: dict = None
 
     def forward(self, ops, p, tokens, logits="last", source=None):
         """Logits BTV of tokens BT; with logits="last" only the last position goes through the head.
@@ -360,7 +362,7 @@ def build(fields, name="model", source="", family="", notes=(), where=None):
 
     Raises InputError for fields that are missing, that contradict each other, or that no part of the model reads.
     """
-    where = where or name
+    where, given = where or name, fields
     fields = resolved(fields, where)
     reader = Fields(fields, where)
     kind = reader.get("stack", "decoder")
@@ -369,9 +371,9 @@ def build(fields, name="model", source="", family="", notes=(), where=None):
 
     encoder, own = (None, None) if kind != "encoder_decoder" else _encoder(reader, reader.get("encoder"))
     body = _stack(reader, reader["n_layers"], causal=kind != "encoder", crossed=encoder is not None)
-    model = Model(name=name, source=source, family=family, fields=fields, notes=tuple(notes), encoder=encoder,
-                  embedding=embeddings.embedding(reader), head=embeddings.head(reader), source_embedding=own,
-                  mtp=_mtp(reader, body["runs"]), **body)  # fmt: skip
+    model = Model(name=name, source=source, family=family, fields=fields, notes=tuple(notes), given=given,
+                  encoder=encoder, embedding=embeddings.embedding(reader), head=embeddings.head(reader),
+                  source_embedding=own, mtp=_mtp(reader, body["runs"]), **body)  # fmt: skip
     reader.refuse_unread(fields, "model")
     return model
 

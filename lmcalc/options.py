@@ -266,6 +266,6 @@ def changes(options, model):
         multiple = whole("--pad-vocab", options.pad_vocab)
         if multiple < 1:
             raise InputError(f"--pad-vocab {options.pad_vocab}: allowed: an integer of at least 1")
-        size = load(model, found).fields["vocab_size"]
+        size = load(model, {name: found[name] for name in found if name == "vocab_size"}).fields["vocab_size"]
         found["vocab_size"] = -(-size // multiple) * multiple
     return found

@@ -164,15 +164,25 @@ def plausible(where, value, kind, unit=1):
 
 
 def _in_proportion(peaks, bandwidth, where):
-    """Refuse units that do not go together: machines compute 1 to 10,000 FLOP a byte that they read."""
-    known = [(rate, f"{table}.{dtype}") for table, rates in peaks.items() for dtype, rate in rates.items()]
-    rate, name = max(known, default=(None, None))
-    if known and not 1 <= rate / bandwidth <= 10_000:
+    """Refuse units that do not go together: see `disproportion`."""
+    found = disproportion(peaks, bandwidth)
+    if found:
+        rate, name = found
         raise InputError(
             f"{where}: memory.bandwidth_GBps = {bandwidth / 1e9:.6g} with {name} = {rate / 1e12:.6g}: "
             f"{rate / bandwidth:.3g} FLOP a byte; allowed: 1 to 10,000, with bandwidth in GB/s (1e9 bytes/s) and "
             "peaks in TFLOP/s (1e12 FLOP/s)"
         )
+
+
+def disproportion(peaks, bandwidth):
+    """(rate, table.dtype) of the highest peak if it is no 1 to 10,000 FLOP a byte, as those of machines are, or None.
+
+    peaks: {table: {dtype: FLOP/s}}.
+    """
+    known = [(rate, f"{table}.{dtype}") for table, rates in peaks.items() for dtype, rate in rates.items()]
+    rate, name = max(known, default=(None, None))
+    return (rate, name) if known and not 1 <= rate / bandwidth <= 10_000 else None
 
 
 def _not_sparse(card, peak, where):

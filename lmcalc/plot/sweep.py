@@ -28,6 +28,8 @@ def needed(asked, chosen):
     """
     if all(len(values) < 2 for values in asked.grid.axes.values()):
         raise InputError("--plot: a grid of one point; allowed: --vary with several values")
+    if asked.points > MOST_VALUES:
+        raise InputError(f"--plot: {asked.grid.said()}; allowed: up to {MOST_VALUES:,} points, by wider steps")
     known = [name for name in asked.columns if name not in asked.grid.axes and name not in asked.labels]
     if not chosen:
         known = [name for name in USUAL if name in known and asked.depends(name)][:2]
@@ -44,8 +46,6 @@ def draw(data, names, chosen=False, dark=False):
     axes = {name: values for name, values in data.grid.axes.items() if len(values) > 1}
     numbers = [name for name, values in axes.items() if all(_is_number(value) for value in values)]
     sides = sorted((name for name in numbers if len(axes[name]) >= LONG), key=lambda name: -len(axes[name]))[:2]
-    if data.points > MOST_VALUES:
-        raise InputError(f"--plot: {data.points:,} points; allowed: up to {MOST_VALUES:,}, by wider steps")
     lines_over = max(numbers or axes, key=lambda name: len(axes[name]))
     maps = _others(axes, sides) if len(sides) == 2 else []
     lines = _others(axes, [lines_over])

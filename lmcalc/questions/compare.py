@@ -1,6 +1,6 @@
 """Models or variants side by side: their reports, and why they differ from the first."""
 
-from ..arguments import several, table
+from ..arguments import for_each, several, table
 from ..cards import load
 from ..errors import InputError
 from ..fields import FIELDS
@@ -21,7 +21,7 @@ QUANTITIES = {
 }
 
 
-def compare(models, variants=(), hardware=(), why=None, **options):
+def compare(models, variants=(), hardware=(), why=None, set=None, **options):
     """{schema, reports, differences}: several models, or variants of one, against the first.
 
     models: names (anything `load` takes). variants: for each a {field: value} over the first model. A difference names
@@ -41,7 +41,7 @@ def compare(models, variants=(), hardware=(), why=None, **options):
         )
     if len(models) + len(variants) < 2:
         raise InputError("one model to compare; allowed: several models, or one and its variants")
-    loaded = _loaded(models, variants)
+    loaded = _loaded(models, variants, set)
     why = len(loaded) <= FEW if why is None else why
     reports = [report(each, hardware, **options).to_dict() for each in loaded]
     differences = []
@@ -54,8 +54,8 @@ def compare(models, variants=(), hardware=(), why=None, **options):
     return {"schema": SCHEMA, "reports": reports, "differences": differences}
 
 
-def _loaded(models, variants):
-    loaded = [load(model) for model in models]
+def _loaded(models, variants, set):
+    loaded = [load(model, changes) for model, changes in zip(models, for_each("set", set, len(models)))]
     for changes in variants:
         name = f"{loaded[0].name} " + ",".join(f"{field}={value}" for field, value in changes.items())
         loaded.append(load(loaded[0], changes).replace(name=name))
@@ -65,7 +65,7 @@ def _loaded(models, variants):
 CONTEXTS = tuple(2**power for power in range(7, 18))
 
 
-def curves(models, variants=(), **options):
+def curves(models, variants=(), set=None, **options):
     """{context, models: [{model, cache_bytes, flops_per_token}]}: what a plot draws against context.
 
     cache_bytes: cache and state of the batch; flops_per_token: of decode, None of an encoder.
@@ -74,7 +74,7 @@ def curves(models, variants=(), **options):
 
     options = {name: value for name, value in options.items() if name != "context"}
     batch, found = options.get("batch", 1), []
-    for model in _loaded(models, variants):
+    for model in _loaded(several(models), variants, set):
         columns = ["cache_bytes", "state_bytes"] + ([] if model.bidirectional else ["decode_flops"])
         grid = sweep(model, context=list(CONTEXTS), columns=columns, **options)
         held = [float(a + b) for a, b in zip(grid["cache_bytes"], grid["state_bytes"])]
@@ -128,7 +128,7 @@ def _steps(base, other, **options):
             fields.pop(name, None)
         last = name == differing[-1]
         try:
-            model = other if last else load(base.replace(fields=fields), {"n_layers": fields["n_layers"]})
+            model = other if last else load(base.replace(fields=fields, given=None), {"n_layers": fields["n_layers"]})
         except InputError:
             continue
         old = ", ".join(str(base.fields.get(each, "default")) for each in waiting)

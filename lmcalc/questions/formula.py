@@ -11,12 +11,12 @@ import sympy
 
 from ..algebra import collected, latex, symbol, text
 from ..arguments import several, table
-from ..asymptotics import Condition, under
+from ..asymptotics import Assumptions, Condition, under
 from ..errors import InputError, unknown
 from ..fields import tables
 from ..units import STORED
 from .keys import plain
-from .symbolic import subject_of, terms_of
+from .symbolic import S, T, subject_of, terms_of
 from .variants import WORKLOAD, every
 
 SCHEMA = "lmcalc.formula/1"
@@ -60,9 +60,12 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
             raise InputError(f"--with {each}: {unknown('symbol', each.name, there)}")
     terms = {name: [each.replace(value=each.value.xreplace(chosen)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
-    conditions = [Condition(part, there) for given in several(when) for part in str(given).split(",")]
-    _refuse_more_tokens_than_keys(conditions, there)
-    _follow(conditions)
+    conditions = [Condition(part.strip(), there) for given in several(when) for part in str(given).split(",")]
+    _refuse_more_tokens_than_keys(conditions, there, chosen)
+    place = _follow(conditions)
+    _refuse_contradictions(conditions, place)
+    if phase == "prefill" and not subject.model.bidirectional:
+        _refuse_fewer_keys_than_tokens(conditions, place, chosen)
     return _data(subject, of, phase, terms, chosen, conditions, there)
 
 
@@ -76,28 +79,55 @@ def _phase(subject, of, phase):
     return phase
 
 
-def _refuse_more_tokens_than_keys(conditions, there):
+def _refuse_more_tokens_than_keys(conditions, there, chosen):
     """S is T and more: InputError where T grows and S stays."""
     for at, each in enumerate(conditions):
         equal = any(one.kind == "equal" and one.about.name in ("S", "T") for one in conditions[:at])
-        if each.kind == "grows" and each.about.name == "T" and "S" in there and not equal:
-            raise InputError(f"--when {each.text.strip()!r}: no limit, since S is at least T and stays; allowed: "
+        if each.kind == "grows" and each.about.name == "T" and ("S" in there or S in chosen) and not equal:
+            raise InputError(f"--when {each.text!r}: no limit, since S is at least T and stays; allowed: "
                              "--when 'T = S' before it (an empty cache)")  # fmt: skip
 
 
 def _follow(conditions):
-    """A condition on a symbol that an earlier one replaced is on what stands in its place: T = S, T -> oo."""
+    """A condition on a symbol that an earlier one replaced is on what stands in its place: T = S, T -> oo.
+
+    Returns {symbol: what it was replaced by}.
+    """
     place = {}
     for each in conditions:
         about = each.about.xreplace(place)
         if not about.is_Symbol:
-            raise InputError(f"--when {each.text.strip()!r}: {each.about} was replaced by {about} before; allowed: "
+            raise InputError(f"--when {each.text!r}: {each.about} was replaced by {about} before; allowed: "
                              "conditions on what is left")  # fmt: skip
         each.about = about
         if each.other is not None:
             each.other = each.other.xreplace(place)
-        if each.kind == "equal":
+        if each.kind == "equal" and each.other != about:
+            if about in each.other.free_symbols:
+                raise InputError(f"--when {each.text!r}: {about} is on both sides")
+            if each.other.is_nonpositive:
+                raise InputError(f"--when {each.text!r}: {each.other} is no size; allowed: sizes above 0")
             place = {name: found.xreplace({about: each.other}) for name, found in place.items()} | {about: each.other}
+    return place
+
+
+def _refuse_contradictions(conditions, place):
+    """InputError where what was said to be larger is smaller, or no larger, for what stands in its place."""
+    for each in conditions:
+        if each.other is not None and each.kind != "equal":
+            more = sympy.expand((each.about - each.other).xreplace(place))
+            if more.is_negative or (more == 0 and each.kind == "grows"):
+                raise InputError(f"--when {each.text!r} contradicts what was substituted")
+
+
+def _refuse_fewer_keys_than_tokens(conditions, place, chosen):
+    """At prefill S is past + prompt, and T the prompt: InputError where numbers or conditions say that S is less."""
+    past = sympy.expand((S - T).xreplace(chosen).xreplace(place))
+    assumed = Assumptions([(each.about, each.other) for each in conditions if each.kind == "larger"])
+    if past.is_negative or (past != 0 and assumed.sign(past) is False):
+        given = [f"--with {each}={value}" for each, value in chosen.items() if each in (S, T)]
+        given += [f"--when {each.text!r}" for each in conditions if {S, T} & {each.about, *each.symbols}]
+        raise InputError(f"{' '.join(given)}: S is past + prompt and T the prompt; allowed: S of at least T")
 
 
 def _number(letter, number):
@@ -129,7 +159,7 @@ def _refuse_none(subject, of, phase, terms):
     hint = ""
     if of in ("bytes", "intensity") and "flops" in there and subject.asked.traffic != "unfused":
         hint = f"; under --traffic {subject.asked.traffic} it is part of a kernel around it: see --traffic unfused"
-    raise InputError(f"{subject.name} has no {of}; it has {', '.join(there)}{hint}")
+    raise InputError(f"{subject.name} has no {of}; it has {', '.join(there) or 'nothing to count'}{hint}")
 
 
 # Plain data ------------------------------------------------------------------------------------------------------
@@ -146,7 +176,7 @@ def _data(subject, of, phase, terms, chosen, conditions, there):
         **_shown(whole),
         "symbols": {name: WORKLOAD.get(name) or subject.letters.get(name, "") for name in there},
         "with": {each.name: _jsonable(number) for each, number in chosen.items()},
-        "when": [each.text.strip() for each in conditions],
+        "when": [each.text for each in conditions],
     }
     if conditions:
         data |= {"exact": data["expression"], "exact_latex": data["latex"]}

@@ -7,7 +7,7 @@ import itertools
 
 import numpy
 
-from ..arguments import several, table
+from ..arguments import for_each, several, table
 from ..cards import load
 from ..errors import InputError
 from ..workload import LEAST, MOST, workload
@@ -42,13 +42,13 @@ class Grid:
     def __init__(self, models, hardware=(), set=None, set_hardware=None, vary=None, **options):
         vary = {name: varying.checked(name, values) for name, values in table("vary", vary).items()}
         models = several(models)
-        set = set if isinstance(set, list) else [set] * len(models)  # one for each model
-        set = [table("set", each) for each in set]
+        set = for_each("set", set, len(models))
         given = {"hardware": hardware, **options, **(set[0] if set else {})}
         for name in vary:
             if name in given and (name != "hardware" or hardware not in ((), [], None)):
                 raise InputError(f"{name} is varied and given as well ({given[name]!r}); allowed: one of the two")
-        self.models = [load(each, changes) for each, changes in zip(models, set)]
+        first = {name: values[0] for name, values in vary.items() if name not in (*SIZES, *OPTIONS, "hardware")}
+        self.models = [_loaded(each, changes, first) for each, changes in zip(models, set)]
         if not self.models:
             raise InputError("no model to sweep; allowed: at least one")
         machines = vary.get("hardware", hardware)
@@ -119,8 +119,7 @@ class Grid:
             asked = workload(**self.options, **options) if options else self.asked
             model = load(model, fields) if fields else model
         except InputError as error:
-            which = ", ".join(f"{name}={value}" for name, value in chosen.items())
-            raise InputError(f"{error}; in the combination {which} of {model.name}") from None
+            raise _within(error, chosen, model.name) from None
         return model, asked.of(model, {**self.options, **options})
 
     def chosen(self, index):
@@ -134,6 +133,22 @@ class Grid:
     def cut(self, part):
         """{size: int or array} of one part."""
         return {name: _cut(value, part) for name, value in self.sizes.items()}
+
+
+def _loaded(model, changes, first):
+    """The model with the first of what is varied: without it some changes make no model, as experts and no choice."""
+    if not first:
+        return load(model, changes)
+    try:
+        return load(model, {**changes, **first})
+    except InputError as error:
+        load(model)  # what is no model at all is said without a combination
+        raise _within(error, first, getattr(model, "name", model)) from None
+
+
+def _within(error, chosen, name):
+    which = ", ".join(f"{field}={value}" for field, value in chosen.items())
+    return InputError(f"{error}; in the combination {which} of {name}")
 
 
 def parts(shape, most):

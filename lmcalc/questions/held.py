@@ -84,15 +84,8 @@ class Columns(Mapping):
 
     def wide(self, name):
         """All values of an axis side by side in a row: a column `cost[axis=value]` for each cost that depends on it."""
+        check_wide(self.grid, name)
         axes = self.grid.axes
-        if name not in axes or len(axes[name]) < 2:
-            varied = [each for each, values in axes.items() if len(values) > 1]
-            raise InputError(
-                f"--wide {name}; allowed: an axis of several values"
-                + (f": {', '.join(varied)}" if varied else ", and there is none")
-            )
-        if len(axes[name]) > MOST_WIDE:
-            raise InputError(f"--wide {name}: {len(axes[name]):,} values; allowed: at most {MOST_WIDE:,} side by side")
         at, found = self.grid.place(name), {}
         for column, held in self._held.items():
             if held.shape[at] == 1:
@@ -101,3 +94,16 @@ class Columns(Mapping):
                 for which, value in enumerate(axes[name]):
                     found[f"{column}[{name}={value}]"] = held.take([which], axis=at)
         return Columns(found, self.asked, name)
+
+
+def check_wide(grid, name):
+    """InputError unless the values of that axis of a grid fit side by side: said before any work is done."""
+    axes = grid.axes
+    if not isinstance(name, str) or name not in axes or len(axes[name]) < 2:
+        varied = [each for each, values in axes.items() if len(values) > 1]
+        raise InputError(
+            f"--wide {name}; allowed: an axis of several values"
+            + (f": {', '.join(varied)}" if varied else ", and there is none")
+        )
+    if len(axes[name]) > MOST_WIDE:
+        raise InputError(f"--wide {name}: {len(axes[name]):,} values; allowed: at most {MOST_WIDE:,} side by side")

@@ -7,7 +7,7 @@ from ..arguments import several, table
 from ..cards import load
 from ..errors import InputError, unknown
 from ..fields import tables
-from ..hardware import PEAKS, PLAUSIBLE, machine, plausible
+from ..hardware import PEAKS, PLAUSIBLE, disproportion, machine, plausible
 from ..lenses.cache import cache
 from ..lenses.flops import flops, of_op
 from ..lenses.params import active, buffers, mtp, params, weight_bytes
@@ -242,6 +242,13 @@ def _on(machine, passes, asked, needed, notes):
         notes.append(
             f"{machine.name} lists no fp32 vector peak: work other than contractions runs at its {vector_at} peak."
         )
+    for dtype, rate in machine.peak.items():  # only figures that --set-hardware replaced
+        dense = machine.card["peak"].get(dtype)
+        if dense is not None and abs(rate / (2e12 * dense) - 1) < 1e-3:
+            notes.append(
+                f"{machine.name}: peak.{dtype} is twice the dense peak, as datasheets print it with sparsity: such bounds "
+                "count zeros."
+            )
     if machine.memory is None:
         notes.append(f"{machine.name}: its memory size is not given, so nothing is said about fitting.")
     return {
@@ -438,6 +445,14 @@ def changed(machine, changes):
             others[name] = value
         else:
             raise InputError(f"set-hardware {name}: allowed: bandwidth, memory, peak.DTYPE, vector.DTYPE")
+    bandwidth = others.get("bandwidth", machine.bandwidth)
+    found = disproportion({"peak": peak, "vector": vector}, bandwidth)
+    if found:
+        rate, name = found
+        raise InputError(
+            f"set-hardware {', '.join(changes)}: {name} = {rate:.6g} FLOP/s with bandwidth = {bandwidth:.6g} bytes/s: "
+            f"{rate / bandwidth:.3g} FLOP a byte; allowed: 1 to 10,000"
+        )
     return machine.replace(name=f"{machine.name} (changed)", peak=peak, vector=vector, **others)
 
 

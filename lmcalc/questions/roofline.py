@@ -8,6 +8,7 @@ here.
 import math
 from fractions import Fraction
 
+from ..arguments import for_each
 from ..cards import load
 from ..errors import InputError
 from ..workload import workload
@@ -28,7 +29,8 @@ def roofline(models, hardware, points="phase", set=None, set_hardware=None, **op
     >>> [(each["phase"], each["batch"]) for each in data["turns"]]
     [('prefill', 1), ('decode', 298)]
     """
-    models = [load(each, set) for each in (models if isinstance(models, list | tuple) else [models])]
+    models = models if isinstance(models, list | tuple) else [models]
+    models = [load(each, changes) for each, changes in zip(models, for_each("set", set, len(models)))]
     machines = on(hardware, set_hardware)
     if not machines:
         raise InputError("a roofline needs a machine: -H h100 (lmcalc hardware lists them)")

@@ -55,6 +55,11 @@ def subject_of(what, set=None, options=None):
     row = known(what) if isinstance(what, str) else None
     if row is not None:
         model, letters, where = generic(what, set)
+        if asked.expert_skew and {"E", "A"} & {*letters}:
+            raise InputError(
+                f"expert_skew = {asked.expert_skew} of {row[0]}: a skew needs numbers of experts; allowed: 0, or with "
+                "--set n_experts=8 --set experts_per_token=2"
+            )
         return Subject(row[0], model, letters, where if isinstance(where, tuple) else (where,), asked)
     try:
         model = load(what, set)

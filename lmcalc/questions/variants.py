@@ -209,7 +209,8 @@ def known(word):
 def generic(word, changes=None):
     """(model of symbols, {letter: meaning}, where the variant is in it) of a word."""
     from ..algebra import symbol
-    from ..fields import FIELDS
+    from ..arguments import table
+    from ..cards import check
     from ..model import build
 
     row = known(word)
@@ -224,10 +225,8 @@ def generic(word, changes=None):
         elif isinstance(value, str) and field in SIZES:
             letters[value], value = SIZES["n_heads"][1], symbol(value)
         given[field] = value
-    for field, value in (changes or {}).items():
-        if field not in FIELDS:
-            raise unknown("field", field, FIELDS)
-        given[field] = value
+    for field, value in table("set", changes).items():
+        given[field] = check(field, value, f"{name}: set")
     if changes and "layers" in changes:
         raise InputError(f"{name}: --set layers: a variant has layers of one kind")
     return build(given, name=name), letters, where

@@ -287,7 +287,7 @@ def _sweep(columns, what=None):
     from .cells import python
 
     names = list(columns)
-    rows = list(zip(*(python(*columns.coded(name), name in columns.asked.whole) for name in names)))
+    rows = list(zip(*(python(*columns.coded(name), name in columns.whole) for name in names)))
     return f"Sweep of {', '.join(columns.asked.grid.axes['model'])}", columns.notes, [Table("sweep", names, rows)]
 
 

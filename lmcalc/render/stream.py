@@ -13,6 +13,7 @@ from itertools import repeat
 import numpy
 
 from ..errors import InputError
+from ..questions.held import check_wide
 from ..questions.piece import LABELS
 from ..questions.sweep import MOST_WRITTEN
 from ..questions.vary import SIZES
@@ -32,6 +33,8 @@ def answer(asked, form, path=None, wide=None, given=False, plotted=False):
     if form == "parquet" and path is None:
         raise InputError("Parquet is not for a terminal; allowed: -o FILE.parquet")
     _written(asked)
+    if wide is not None:
+        check_wide(asked.grid, wide)
     if form in MOST_SHOWN:
         if asked.points > MOST_SHOWN[form] and plotted and path is None:
             print(f"lmcalc: note: {asked.points:,} rows, not shown; -o FILE.csv writes them", file=sys.stderr)
