@@ -1,8 +1,13 @@
 """DeepSeek V4: compressed caches and their counts, routing by token id, hyper-connections; against loops by hand."""
 
+import re
+import shutil
+from pathlib import Path
+
 import numpy
 import pytest
 import sympy
+from safetensors.numpy import load_file, save_file
 from soundness import component, weight
 from variants import BLOCKS, fields
 
@@ -281,3 +286,27 @@ def test_fields_refused(changes, message):
     with pytest.raises(InputError) as error:
         build(given)
     assert message in str(error.value)
+
+
+# A checkpoint as its makers named it ------------------------------------------------------------------------------
+
+PUBLISHED = (
+    (r"^model\.embed_tokens\.", "embed."), (r"^model\.hc_head\.hc_", "hc_head_"), (r"^model\.", ""),
+    (r"\.attn\.norm\.", ".attn.kv_norm."),
+)  # fmt: skip
+
+
+def test_published_names(tmp_path):
+    recorded = Path(__file__).parent / "recorded" / "logits" / "deepseek_v4"
+    weights = {}
+    for name, value in load_file(recorded / "model.safetensors").items():
+        for rule in PUBLISHED:
+            name = re.sub(*rule, name)
+        weights[name] = value
+    assert {"embed.weight", "head.weight", "norm.weight", "hc_head_fn", "layers.1.attn.kv_norm.weight"} <= set(weights)
+    weights["mtp.0.e_proj.weight"] = numpy.zeros((4, 4), numpy.float32)
+    shutil.copy(recorded / "config.json", tmp_path)
+    save_file(weights, tmp_path / "model.safetensors")
+    expected = numpy.load(recorded / "expected.npz")
+    logits, _ = lmcalc.reference.open(tmp_path)(expected["input_ids"])
+    assert numpy.abs(logits - expected["logits"]).max() <= 1e-6 * numpy.abs(expected["logits"]).max()

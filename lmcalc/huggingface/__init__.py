@@ -23,8 +23,8 @@ def load(source, changes=None):
     changes: {field: value} over the fields that were read from it.
 
     >>> model = load({"model_type": "llama", "num_hidden_layers": 2, "rotary_color": "red"})
-    >>> model.fields["d_model"], model.notes
-    (4096, ('config keys not read: rotary_color.',))
+    >>> model.fields["d_model"], model.notes[-1]
+    (4096, 'config keys not read: rotary_color.')
     """
     from ..cards import check
 
@@ -93,6 +93,9 @@ def translate(data, where="config"):
     for field, value in fields.items():
         check(field, value, where)
     notes += config.notes
+    if config.assumed:
+        sizes = ", ".join(f"{key} {value}" for key, value in config.assumed.items())
+        notes.append(f"not in the config, and so as its class has it: {sizes}.")
     unread = [key for key in config.unread() if key not in IRRELEVANT]
     if unread:
         notes.append("config keys not read: " + ", ".join(map(str, unread)) + ".")

@@ -10,6 +10,7 @@ class Config:
     def __init__(self, data, defaults, where):
         self.data, self.defaults, self.where = data, defaults, where
         self.notes, self._read, self._inside, self._called = [], {"model_type"}, {}, {}
+        self.assumed = {}  # sizes that the object does not give, and their defaults
 
     def get(self, kind, *keys):
         """The value under whichever of these keys is given, else the class's default; None for null or nothing.
@@ -21,7 +22,10 @@ class Config:
         self._read.update(given)
         stated = [key for key in given if self.data[key] is not None]
         if not given:
-            return next((self.defaults[key] for key in keys if key in self.defaults), None)
+            key = next((key for key in keys if key in self.defaults), None)
+            if key is not None and kind in ("size", "layers") and self.defaults[key] is not None:
+                self.assumed[key] = self.defaults[key]
+            return None if key is None else self.defaults[key]
         if not stated:
             return None
         key, value = stated[0], self.data[stated[0]]
@@ -65,6 +69,7 @@ class Config:
         self.skip(*keys)
         found = Config({key: value for key, value in self.data.items() if key not in keys}, self.defaults, self.where)
         found.notes, found._read, found._inside, found._called = self.notes, self._read, self._inside, self._called
+        found.assumed = self.assumed
         return found
 
     def skip(self, *keys):

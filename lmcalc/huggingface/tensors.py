@@ -255,9 +255,11 @@ def beside(found, model):
 
 
 def predicts(name, model):
-    """Whether a tensor is of a layer behind the last: a module of multi-token prediction, if the model has any."""
-    layer = re.match(r"layers\.(\d+)\.", of_text(name))
-    return layer is not None and model is not None and bool(model.mtp) and int(layer[1]) >= model.fields["n_layers"]
+    """Whether a tensor is of a module of multi-token prediction, if the model has any: mtp.N, or behind all layers."""
+    if model is None or not model.mtp:
+        return False
+    layer = re.match(r"(?:layers|(mtp))\.(\d+)\.", of_text(name))
+    return layer is not None and (layer[1] is not None or int(layer[2]) >= model.fields["n_layers"])
 
 
 def idle(name, shapes):

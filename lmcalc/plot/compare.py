@@ -32,6 +32,7 @@ def draw(data, curves, dark=False):
     for each, unit, title in ((lines, "B", "cache and state"), (tokens, "FLOP", "FLOPs a token at decode")):
         each.set(xscale="log", yscale="log", xlabel="context, tokens")
         each.set_xscale("log", base=2)
+        each.set_xticks(curves["context"][::2])
         each.xaxis.set_major_formatter(lambda value, _: f"{value / 1024:g}k" if value >= 1024 else f"{value:g}")
         low, high = each.get_ylim()
         if high < 20 * low:  # few powers of ten to label

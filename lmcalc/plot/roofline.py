@@ -48,7 +48,10 @@ def draw(data, dark=False):
             markeredgewidth=1.5,
             zorder=4,
         )
-    labels += [([where], text, look.ink, False) for where, text in named(points, models)]
+    inks = {machine["id"]: look.colours[at % len(look.colours)] for at, machine in enumerate(machines)}
+    several = len(machines) > 1
+    labels += [([where], text, inks.get(machine, look.ink) if several else look.ink, False)
+               for where, text, machine in named(points, models)]  # fmt: skip
     look.legend(figure, _legend(look, data, models, points))
     figure.boxes = place(axes, labels, look, lines, size=8 if len(labels) < 24 else 6.5)
     return figure
@@ -103,20 +106,25 @@ def along(segment):
 
 
 def named(points, models):
-    """[((x, y), text)]: a label a point; those that lie on each other (within 4 %) share one."""
+    """[((x, y), text, machine)]: a label a point; those that lie on each other (within 4 %) share one.
+
+    machine: whose points they are, None of several.
+    """
     found = []
     for each in points:
         name = each["kernel"].removeprefix("layers/") if each["kernel"] else each["phase"]
         if len(models) > 1:
             name = f"{each['model']} {name}"
         for group in found:
-            (x, y), names = group
+            (x, y), names, machines = group
             if abs(each["intensity"] / x - 1) < 0.04 and abs(each["reached_flop_per_s"] / y - 1) < 0.04:
                 names.append(name)
+                machines.add(each["hardware"])
                 break
         else:
-            found.append(((each["intensity"], each["reached_flop_per_s"]), [name]))
-    return [(at, _short(list(dict.fromkeys(names)))) for at, names in found]
+            found.append(((each["intensity"], each["reached_flop_per_s"]), [name], {each["hardware"]}))
+    return [(at, _short(list(dict.fromkeys(names))), machines.pop() if len(machines) == 1 else None)
+            for at, names, machines in found]  # fmt: skip
 
 
 def _short(names):

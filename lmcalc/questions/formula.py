@@ -17,7 +17,7 @@ from ..fields import tables
 from ..units import STORED
 from .keys import plain
 from .symbolic import S, T, subject_of, terms_of
-from .variants import WORKLOAD, every
+from .variants import WORKLOAD, check_numbers, every
 
 SCHEMA = "lmcalc.formula/1"
 QUANTITIES = {
@@ -58,9 +58,12 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
     for each in chosen:
         if each.name not in there:
             raise InputError(f"--with {each}: {unknown('symbol', each.name, there)}")
+    if subject.letters:
+        check_numbers(what, {each.name: int(value) for each, value in chosen.items() if value.is_Integer}, set)
     terms = {name: [each.replace(value=each.value.xreplace(chosen)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
     conditions = [Condition(part.strip(), there) for given in several(when) for part in str(given).split(",")]
+    conditions.sort(key=lambda each: each.kind != "equal")  # what is put in holds for all others
     _refuse_more_tokens_than_keys(conditions, there, chosen)
     place = _follow(conditions)
     _refuse_contradictions(conditions, place)

@@ -246,8 +246,8 @@ def _on(machine, passes, asked, needed, notes):
         dense = machine.card["peak"].get(dtype)
         if dense is not None and abs(rate / (2e12 * dense) - 1) < 1e-3:
             notes.append(
-                f"{machine.name}: peak.{dtype} is twice the dense peak, as datasheets print it with sparsity: such bounds "
-                "count zeros."
+                f"{machine.name}: peak.{dtype} is twice the dense peak, as datasheets print it with sparsity: bounds "
+                "with it count zeros."
             )
     if machine.memory is None:
         notes.append(f"{machine.name}: its memory size is not given, so nothing is said about fitting.")

@@ -13,6 +13,7 @@ from ..cards import load
 from ..errors import InputError
 from ..workload import workload
 from .report import Pass, _total, bounds, on, sides
+from .report import _notes as report_notes
 
 SCHEMA = "lmcalc.roofline/1"
 FAR = 2**40  # tokens; beyond this nobody asks
@@ -42,6 +43,9 @@ def roofline(models, hardware, points="phase", set=None, set_hardware=None, **op
     data |= {"points": [], "turns": [], "classes": [], "notes": _notes(machines, asked)}
     for model in models:
         here, phases = asked.of(model, options), _phases(model)
+        for note in report_notes(model, here):
+            note = note if len(models) == 1 else f"{model.name}: {note}"
+            data["notes"] += [note] if note not in data["notes"] else []
         passes = [at(here) for _, at in phases]
         for one in machines:
             rates = _rates(one, here)
@@ -345,7 +349,7 @@ def _notes(machines, asked):
     found = [
         "A point lies at FLOPs / bytes under the traffic convention, and at the FLOP/s of its kernels in turn.",
         "bound_by of a phase is that of the bound which no run beats; of a kernel its larger side.",
-        f"Traffic convention: {asked.traffic}. Mask: {asked.mask}. Peaks are dense.",
+        "Peaks are dense.",
     ]
     for one in machines:
         peak, at = one.matrix_peak(asked.activations)

@@ -196,7 +196,7 @@ def _chosen(columns, grid):
         if name not in known:
             raise unknown("column", name, known)
         if name in OF_MACHINE and not grid.machines:
-            raise InputError(f"column {name} needs a machine: hardware=NAME")
+            raise InputError(f"column {name} needs a machine: -H NAME (hardware=NAME)")
     if len({*columns}) < len(columns):
         raise InputError(f"column {next(name for name in columns if columns.count(name) > 1)} is given twice")
     if not columns:

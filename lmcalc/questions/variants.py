@@ -206,6 +206,15 @@ def known(word):
     return None if row is None else (plain, *row)
 
 
+def check_numbers(word, numbers, changes=None):
+    """InputError where numbers {letter: size} of a variant's sizes contradict each other, as its component says."""
+    _, _, fields, _ = known(word)
+    letter = {field: SIZES[field][0] if value is None else value for field, value in fields.items() if field in SIZES}
+    given = {field: numbers[name] for field, name in letter.items() if name in numbers}
+    if given:
+        generic(word, {**given, **(changes or {})})
+
+
 def generic(word, changes=None):
     """(model of symbols, {letter: meaning}, where the variant is in it) of a word."""
     from ..algebra import symbol

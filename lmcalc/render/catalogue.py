@@ -75,7 +75,8 @@ def _axes(screen, data):
     _fitting(screen, headings, rows, ("decay", "dropout", "tied", "D/L", "place", "V", "NH/D", "pos"), space=1)
 
 
-GRADES = """bf16, fp8: dense peaks of matrix units, FLOP/s; vector: fp32 FLOP/s; ridge: bf16 peak / bandwidth, FLOP/B.
+GRADES = """bf16, fp8: dense peaks of matrix units, FLOP/s; vector: fp32 FLOP/s; ridge: FLOP/B at which bf16 (or fp16,
+tf32, fp32, vector units, where a machine has none) turns compute bound.
 grade: where the figures come from: seen (in the maker's own documents or a copy of them), recalled, or mixed."""
 
 

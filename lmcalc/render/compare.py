@@ -19,10 +19,10 @@ def draw(screen, data):
     letters = [chr(ord("A") + at) if at < 26 else f"#{at + 1}" for at in range(len(names))]
     for letter, name in zip(letters, names):
         screen.print(f"[bold]{letter}[/bold]  {escape(name)}", soft_wrap=True)
-    for line in dict.fromkeys(asked(each["workload"], each["decode"] is not None) for each in reports):
-        screen.print(line)
-    for line in dict.fromkeys(conventions(each["workload"]) for each in reports):
-        screen.print(line)
+    for said in (lambda each: asked(each["workload"], each["decode"] is not None),
+                 lambda each: conventions(each["workload"])):  # fmt: skip
+        for line, whose in _whose(letters, map(said, reports)):
+            screen.print(f"{line}{f' ({whose})' if whose else ''}", markup=False)
     screen.print()
     rows = list(_rows(reports))
     size = max(1, (screen.width - 34) // 19)  # models side by side
@@ -33,6 +33,18 @@ def draw(screen, data):
         screen.print()
     screen.print("ratio: to A. *: the least of its row, where they differ.", markup=False)
     _why(screen, data, dict(zip(names, letters)))
+    screen.print("\n[bold]Notes[/bold]")
+    for note, whose in _whose(letters, *(each["notes"] for each in reports)):
+        screen.print(f"- {f'{whose}: ' if whose else ''}{note}", markup=False)
+
+
+def _whose(letters, *texts):
+    """[(text, the letters of those that it holds for, "" for all)]: one text or a list of them for each letter."""
+    texts, found = (list(texts[0]) if len(texts) == 1 and len(letters) > 1 else texts), {}
+    for letter, each in zip(letters, texts):
+        for text in [each] if isinstance(each, str) else each:
+            found.setdefault(text, []).append(letter)
+    return [(text, "" if len(whose) == len(letters) else ", ".join(whose)) for text, whose in found.items()]
 
 
 def _rows(reports):
@@ -70,7 +82,7 @@ def _row(label, values, unit):
     for value in values:
         ratio = "" if value is None or not values[0] else f"{value / values[0]:.4g}"
         text = "none" if value is None else si(value, unit)
-        cells.append((f"**{text}*" if value is not None and value == least else text, ratio))
+        cells.append((f"**{text}*" if value and value == least else text, ratio))
     return label, cells
 
 
@@ -101,14 +113,17 @@ def _why(screen, data, letter_of):
 
 def _step(step):
     text = f"{step['feature']}: {step['from']} -> {step['to']}"
-    return text if len(text) <= LONGEST else f"{step['feature']}: see -f json"
+    return text if len(text) <= LONGEST else f"{step['feature']} (lmcalc show draws them)"
 
 
 def _reasons(screen, letter, steps, totals):
     """What every changed field adds, a row a field."""
     found = [name for name in REASONS if any(name in changes for changes in steps.values())]
-    if screen.width < FEATURE + 2 + CHANGE * len(found) and "weights_bytes" in found:
-        found.remove("weights_bytes")  # follows params
+    left = []
+    for name in ("weights_bytes", "prefill_bytes", "state_bytes", "decode_flops"):  # the first follows params
+        if screen.width < FEATURE + 2 + CHANGE * len(found) and name in found:
+            found.remove(name)
+            left.append(name)
     room, rows = max(FEATURE, screen.width - 2 - CHANGE * len(found)), []
     for text, changes in {**steps, "in all": totals}.items():
         first, *more = textwrap.wrap(text, room, subsequent_indent="  ")
@@ -118,6 +133,8 @@ def _reasons(screen, letter, steps, totals):
     below = ["  in this order", *(REASONS[name][1] for name in found)]
     table(screen, [f"<{letter} against A", *(REASONS[name][0] for name in found)],
           [[f"*{cell}*" for cell in below], *rows])  # fmt: skip
+    if left:
+        screen.print(f"Not shown in {screen.width} columns: {', '.join(left)} (-f json has all).", markup=False)
 
 
 def _change(number):

@@ -30,8 +30,17 @@ def title(data):
     """What was asked, in a line."""
     asked = data["workload"]
     onto = f" onto {asked['past']:,}" if asked["past"] else ""
-    return (f"batch {asked['batch']:,}; prefill {asked['prompt']:,} tokens{onto}; decode onto {asked['context']:,}; "
-            f"{asked['dtypes']['activations']}, traffic {asked['traffic']}")  # fmt: skip
+    dtypes = {name: asked["dtypes"][name] for name in ("weights", "activations", "cache")}
+    same = len({*dtypes.values()}) == 1
+    stored = dtypes["weights"] if same else ", ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
+    about = [names[0] for names in _named(data) if len(names) == 1]
+    return "; ".join([*about, f"batch {asked['batch']:,}", f"prefill {asked['prompt']:,} tokens{onto}",
+                      f"decode onto {asked['context']:,}", stored, f"traffic {asked['traffic']}"])  # fmt: skip
+
+
+def _named(data):
+    """The models, and the machines, by name."""
+    return [list(dict.fromkeys(each[what] for each in data["points"])) for what in ("model", "hardware")]
 
 
 def _marks(points):
