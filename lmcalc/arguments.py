@@ -2,7 +2,7 @@
 
 import os
 
-from .errors import InputError
+from .errors import InputError, shown
 from .record import Frozen
 
 
@@ -27,7 +27,7 @@ def table(name, given):
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise InputError(f"{name} = {given!r}; allowed: a dict of fields and values")
+        raise InputError(f"{name} = {shown(given)}; allowed: a dict of fields and values")
     return given
 
 

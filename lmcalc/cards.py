@@ -97,7 +97,7 @@ def _changed(model, changes):
 def read(model):
     """A card as a dict, checked; `where` is the file it came from."""
     if not isinstance(model, str | os.PathLike):
-        raise InputError(f"model {model!r} is a {type(model).__name__}; allowed: a name or a path")
+        raise InputError(f"model {shown(model)} is a {type(model).__name__}; allowed: a name or a path")
     text = os.fspath(model)
     if text.endswith(".toml") and not os.path.isfile(text):
         raise InputError(f"{text}: no such file")
@@ -137,7 +137,8 @@ def checked(card, where):
 
 def check(name, value, where):
     """The value of a field, if the field is known and the value of its kind (see fields.FIELDS)."""
-    if name not in FIELDS:
+    if not isinstance(name, str) or name not in FIELDS:
+        name = name if isinstance(name, str) else shown(name)
         near = closest(name, FIELDS)
         hint = "closest: " + ", ".join(near) if near else "allowed: " + ", ".join(FIELDS)
         raise InputError(f"{where}.{name} = {shown(value)}: unknown field; {hint}")

@@ -28,13 +28,13 @@ def main(argv=None):
             write(text, options.output)
         return status
     except InputError as error:
-        print(f"lmcalc: {error}", file=sys.stderr)
+        outlet.say(f"lmcalc: {error}")
         return 2
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("lmcalc: interrupted", file=sys.stderr)
+        outlet.say("lmcalc: interrupted")
         return 130
 
 

@@ -6,7 +6,7 @@ the tokens behind the last complete window wait for theirs to end.
 
 from fractions import Fraction
 
-from .numbers import exact_div, floor_div, minimum, monomial
+from .numbers import exact_div, floor_div, minimum
 from .record import Frozen
 from .trace import Array, Mask, State
 
@@ -173,7 +173,7 @@ class Compressions:
         return Mask(seen(self.past + self.new, size) - seen(self.past, size), data)
 
     def best_entries(self, scores, count, size):
-        """The mask under which each new token sees the `count` entries of the largest scores (BTS), which are masked."""
+        """The mask under which each new token sees the `count` entries of the largest (masked) scores (BTS)."""
         index = self.choose(scores, minimum(self.complete(size)[1], count))
         data = None if self.data is None else self.data.chosen(index.data, scores.mask.data)[:, None]
         return Mask(seen(self.past + self.new, size, count) - seen(self.past, size, count), data, index)

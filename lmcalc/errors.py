@@ -37,7 +37,8 @@ def closest(name, known, most=5):
     folded = {}
     for each in known:
         folded.setdefault(str(each).lower(), each)
-    near = difflib.get_close_matches(str(name).lower()[:200], folded, n=most, cutoff=0.4)
+    text = name if isinstance(name, str) else shown(name)
+    near = difflib.get_close_matches(text.lower()[:200], folded, n=most, cutoff=0.4)
     return [folded[each] for each in near]
 
 
@@ -46,7 +47,7 @@ def unknown(what, name, known):
     known = sorted(known, key=str)
     near = closest(name, known)
     few = len(known) <= 12 or (not near and len(known) <= 100)
-    text = f"unknown {what} {name!r}"
+    text = f"unknown {what} {shown(name)}"
     if few or near:
         text += ("; allowed: " if few else "; closest: ") + ", ".join(map(str, known if few else near))
     else:

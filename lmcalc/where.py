@@ -7,7 +7,7 @@ import ast
 import operator
 import warnings
 
-from .errors import InputError, closest
+from .errors import InputError, closest, shown
 
 MOST = 1000  # characters
 ALLOWED = "comparisons, in, and, or, not, + - * / // %, ( ), numbers, 'text', [lists], True, False, None and fields"
@@ -46,7 +46,7 @@ def chosen(rows, text):
 
 def _parsed(text):
     if not isinstance(text, str):
-        raise InputError(f"--where {text!r} is a {type(text).__name__}; allowed: text")
+        raise InputError(f"--where {shown(text)} is a {type(text).__name__}; allowed: text")
     if len(text) > MOST:
         raise InputError(f"--where: an expression of {len(text)} characters; allowed: at most {MOST}")
     try:

@@ -71,12 +71,12 @@ def workload(**given):
                 given[name] = dtype(value, f"dtype for {name}")
         elif name in CHOICES:
             if not isinstance(value, str) or value not in CHOICES[name]:
-                raise InputError(f"{name} = {value!r}; allowed: {', '.join(CHOICES[name])}")
+                raise InputError(f"{name} = {shown(value)}; allowed: {', '.join(CHOICES[name])}")
         elif name == "expert_skew":
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_SKEW:
-                raise InputError(f"expert_skew = {value!r}; allowed: a number from 0 (all alike) to {MOST_SKEW}")
+                raise InputError(f"expert_skew = {shown(value)}; allowed: a number from 0 (all alike) to {MOST_SKEW}")
         elif not isinstance(value, bool):
-            raise InputError(f"{name} = {value!r}; allowed: true or false")
+            raise InputError(f"{name} = {shown(value)}; allowed: true or false")
     return Workload(**given, conv=given.get("state"))
 
 

@@ -463,6 +463,7 @@ EXAMPLES = {
 GRADIENTS |= gradients_scan.GRADIENTS
 EXAMPLES |= gradients_scan.EXAMPLES
 MORE = {  # further examples of one primitive
-    "rotate": [rotated(True, 0), rotated(False, 3), rotated(True, 2), rotated(True, 3, last=True)], "routed": [route("BTAF,EFD->BTAD", 2)],
+    "rotate": [rotated(True, 0), rotated(False, 3), rotated(True, 2), rotated(True, 3, last=True)],
+    "routed": [route("BTAF,EFD->BTAD", 2)],
 }  # fmt: skip
 WEIGHTS = {"rms_norm": 1, "layer_norm": 2, "layer_norm_no_bias": 1, "xielu": 2, "softmax_sink": 1}  # how many come last

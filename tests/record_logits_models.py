@@ -1728,8 +1728,8 @@ MODELS = {
         {
             **TINIER_TYPED,
             "intermediate_size": 12,
-            "num_hidden_layers": 5,
-            "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid", "hybrid"],
+            "num_hidden_layers": 3,
+            "layers_block_type": ["mamba", "hybrid", "hybrid"],
             "n_mamba_heads": 2,
             "mamba_d_state": 5,
             "mamba_dt_rank": 3,

@@ -1,4 +1,4 @@
-"""Kimi K3: residuals over blocks of layers, SiTU, the normed latent of its experts; written out by hand a second time."""
+"""Kimi K3: residuals over blocks of layers, SiTU, the normed latent of its experts; by hand a second time."""
 
 import numpy
 import pytest
@@ -63,7 +63,7 @@ def test_residuals_by_hand(layers, size):
 
 
 def test_what_a_mix_costs():
-    """Of n streams 2 n D multiply-adds' worth of mixing a branch; layer 0 has one stream and no mix before attention."""
+    """Of n streams 2 n D multiply-adds' worth of mixing a branch; layer 0 has no mix before its attention."""
     given = fields("attention residuals of like layers") | {"n_layers": 5, "residual_block_size": 2}
     contraction = lmcalc.report(build(given), prompt=7).to_dict()["prefill"]["flops"]["contraction_by_part"]
     streams = [(0, 2), (2, 2), (2, 3), (3, 3), (3, 4)]  # before attention and feed-forward of each layer

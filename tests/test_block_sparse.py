@@ -54,7 +54,7 @@ def test_the_mask_is_the_best_blocks(name):
     for b, head, query in numpy.ndindex(2, 3, 14):
         own = query // size
         best = {at: scores[b, head, query, at * size : (at + 1) * size].max() for at in range(own + 1)}
-        best |= {at: numpy.inf for at in range(max(own - near + 1, 0), own + 1)}
+        best |= dict.fromkeys(range(max(own - near + 1, 0), own + 1), numpy.inf)
         chosen = sorted(best, key=best.get, reverse=True)[:count]
         seen = [key for at in chosen for key in range(at * size, (at + 1) * size) if key <= query]
         assert numpy.flatnonzero(mask.data[b, head, 0, query]).tolist() == sorted(seen)
@@ -107,7 +107,8 @@ def test_older_configs_say_the_same():
     newer = load({**CONFIG, "layer_types": ["full_attention", "minimax_m3_sparse", "minimax_m3_sparse"],
                   "mlp_layer_types": ["dense", "sparse", "sparse"], "index_head_dim": 64, "index_block_size": 32,
                   "index_topk_blocks": 8, "index_local_blocks": 2})  # fmt: skip
-    assert older.fields == newer.fields and older.notes == newer.notes == ()
+    assert older.fields == newer.fields
+    assert not [note for each in (older, newer) for note in each.notes if "not in the config" not in note]
 
 
 REFUSED = [

@@ -10,6 +10,12 @@ import pytest
 
 import lmcalc
 from lmcalc import cli
+from lmcalc.components.base import Component
+from lmcalc.fields import FIELDS
+from lmcalc.questions import own
+from lmcalc.questions.formula import formula
+from lmcalc.questions.measured import measured
+from lmcalc.questions.roofline import roofline
 
 CARD = """name = "mine"
 [architecture]
@@ -246,6 +252,49 @@ COMMANDS = [
     ("hardware --where bandwidth.x", ["bandwidth.x"]),
     ("inspect .", ["no checkpoint"]),
     ("schema nothing", ["nothing"]),
+    ("schema report -f csv", ["-f csv", "JSON"]),
+    ("schema report -o x.md", ["x.md", "JSON"]),
+    ("report gpt2 -o x.png", ["x.png", ".html, .htm, or any"]),
+    ("report \u00b6", ["allowed", "names"]),
+    ("report gpt2 -H h100 --set-hardware bandwidth=1e9", ["FLOP a byte", "10,000"]),
+    ("report gpt2 -H h100 --set-hardware peak.bf16=1e18 --set-hardware bandwidth=1e12", ["FLOP a byte"]),
+    ("roofline gpt2 -H h100 --interactive -o x.html --plot y.png", ["--interactive", "y.png"]),
+    ("roofline gpt2 -H h100 --interactive -o x.html -f csv", ["--interactive", "-f csv"]),
+    ("validate --plot x.png", ["x.png", "--measured"]),
+    ("validate gpt2 --plot x.png", ["x.png", "--measured"]),
+    ("validate --published --plot x.png", ["x.png", "--measured"]),
+    ("sweep gpt2 --vary batch=1:30000 --vary context=1:30000 --plot x.png", ["900,000,000", "1,048,576"]),
+    ("sweep gpt2 --vary batch=1:30000 --vary context=1:30000 --columns cache_bytes --wide batch -f csv", ["1,000"]),
+    ("sweep gpt2 --set n_experts=8 --set expert_d_ff=9 --vary experts_per_token=9,2", ["8 experts", "=9 of gpt2"]),
+    ("formula gqa --list", ["gqa", "--list alone"]),
+    ("formula --list --with D=3", ["--with", "--list alone"]),
+    ("formula --lecture kv-cache --with D=3", ["--with", "--lecture NAME alone"]),
+    ("formula gqa --set d_model=-5", ["d_model = -5"]),
+    ("formula gqa --set d_model=x", ["d_model = 'x'"]),
+    ("formula gqa --set ffn=x", ["ffn = 'x'", "swiglu"]),
+    ("formula gqa --set kinds=3", ["kinds = 3", "table"]),
+    ("formula moe --set experts_per_token=1.5", ["experts_per_token = 1.5"]),
+    ("formula rotary --set positions=none", ["nothing to count"]),
+    ("formula moe --of bytes --expert-skew 1", ["expert_skew = 1", "n_experts"]),
+    ("formula gqa --with T=5,S=2", ["T=5", "S=2", "at least T"]),
+    ("formula gpt2 --with T=5,S=2", ["T=5", "S=2", "at least T"]),
+    ("formula gqa --with K=8,N=2", ["n_heads = 2", "n_kv_heads = 8"]),
+    ("formula moe --with A=9,E=4", ["experts_per_token = 9", "4 experts"]),
+    ("formula gqa --with D=1e200", ["D=1e+200"]),
+    ("formula gqa --with S=3 --when T->oo", ["T->oo", "no limit"]),
+    ("formula gqa --with T=3 --when S=2", ["T=3", "S=2", "at least T"]),
+    ("formula gqa --when T=0", ["T=0", "above 0"]),
+    ("formula gqa --when N=D-D", ["N=D-D", "above 0"]),
+    ("formula gqa --when T=T+1", ["T=T+1", "both sides"]),
+    ("formula gqa --when T=S,S=T+1", ["both sides"]),
+    ("formula gqa --when T=S+1", ["T=S+1", "at least T"]),
+    ("formula gqa --when T>S", ["T>S", "at least T"]),
+    ("formula sliding_window --when S>W,W=2*S", ["S>W", "contradicts"]),
+    ("formula gqa --when S>>D,D=S", ["S>>D", "contradicts"]),
+    ("formula gqa --when D=1e999", ["1e999", "numbers"]),
+    ("formula gqa --when D=0**(1-2)", ["division by 0"]),
+    ("formula gqa --when D=((((((9**9)**9)**9)**9)**9)**9)**9", ["1,000 bits"]),
+    ("formula gqa --when D=(N+H)**9*(N+K)**9", ["10 summands"]),
 ]  # fmt: skip
 
 
@@ -292,11 +341,169 @@ ODD = [5, True, 2.5, b"gpt2", object(), numpy.array([1.0, 2.0]), numpy.int64(5),
         lambda odd: lmcalc.models(where=odd),
         lambda odd: lmcalc.schema(odd),
         lambda odd: lmcalc.reference.open(odd),
+        lambda odd: formula("gqa", odd),
+        lambda odd: formula("gqa", values={"D": 2, odd: 2} if odd.__hash__ else odd),
+        lambda odd: formula("gqa", when=odd),
+        lambda odd: formula("gqa", set=odd),
+        lambda odd: roofline("gpt2", odd),
+        lambda odd: roofline("gpt2", "h100", odd),
+        lambda odd: measured(odd),
+        lambda odd: lmcalc.compare(["gpt2", "gpt2"], why=[odd]),
+        lambda odd: lmcalc.compare(["gpt2", "gpt2"], set=odd),
+        lambda odd: lmcalc.sweep("gpt2", columns=["batch", odd]),
+        lambda odd: lmcalc.report("gpt2", "h100", set_hardware={odd: 1e12} if odd.__hash__ else odd),
+        lambda odd: lmcalc.add_variant(odd, "word", int),
+        lambda odd: lmcalc.add_variant("ffn", "word", odd),
+        lambda odd: lmcalc.add_variant("ffn", "word", int, sizes=odd),
+        lambda odd: lmcalc.add_variant("ffn", "word", int, what=[odd]),
     ],
 )
 def test_arguments_from_python(ask, odd):
     with pytest.raises(lmcalc.InputError):
         ask(odd)
+
+
+HUGE = 10**5000  # no text is made of it
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: lmcalc.load(HUGE),
+        lambda: lmcalc.hardware(HUGE),
+        lambda: lmcalc.report("gpt2", mask=HUGE),
+        lambda: lmcalc.report("gpt2", expert_skew=HUGE),
+        lambda: lmcalc.report("gpt2", set={HUGE: 1}),
+        lambda: lmcalc.report("gpt2", "h100", set_hardware={"bandwidth": HUGE}),
+        lambda: lmcalc.report("gpt2", "h100", set_hardware={HUGE: 1e12}),
+        lambda: lmcalc.compare(["gpt2"], [{"n_layers": HUGE}]),
+        lambda: lmcalc.sweep("gpt2", vary={"n_layers": [1, HUGE]}),
+        lambda: lmcalc.sweep("gpt2", vary={"mask": [HUGE]}),
+        lambda: lmcalc.sweep("gpt2", vary={"batch": [1, HUGE]}),
+        lambda: lmcalc.sweep("gpt2", columns=HUGE),
+        lambda: lmcalc.sweep("gpt2", vary={"batch": [1, 2]}).wide(HUGE),
+        lambda: lmcalc.models(where=HUGE),
+        lambda: lmcalc.schema(HUGE),
+        lambda: formula("gqa", HUGE),
+        lambda: formula("gqa", values={"D": HUGE}),
+        lambda: formula("gqa", when=HUGE),
+    ],
+)
+def test_huge_integers_are_refused_in_words(ask):
+    with pytest.raises(lmcalc.InputError, match="thousands of digits"):
+        ask()
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: lmcalc.sweep(["gpt2", "bert-base-uncased"], set=[{}]), "a list of 1"),
+        (lambda: lmcalc.compare(["gpt2", "gpt2"], set=[{}]), "a list of 1"),
+        (lambda: roofline(["gpt2"], "h100", set=[{}, {}]), "a list of 2"),
+        (lambda: roofline([], "h100"), "no model"),
+        (lambda: roofline("gpt2", "h100", batch=numpy.array([1.0, 2.0])), "batch is an array"),
+        (lambda: lmcalc.sweep("gpt2", vary={"batch": b"12"}), "b'12'"),
+        (lambda: lmcalc.sweep("gpt2", vary={"batch": {1: 2}}), "a list of values"),
+        (lambda: formula("gqa", values={"D": float("nan")}), "D=nan"),
+    ],
+)
+def test_lists_and_arrays_that_do_not_fit(ask, words):
+    with pytest.raises(lmcalc.InputError, match=words):
+        ask()
+
+
+class Unsized(Component):
+    """A weight of an axis without a size."""
+
+    d_model: int
+
+    def weights(self):
+        return {"weight": "D->Q"}
+
+    def axes(self):
+        return {"D": self.d_model}
+
+
+class Wordless(Unsized):
+    """Weights that are no table."""
+
+    def weights(self):
+        return 7
+
+
+@pytest.mark.parametrize(
+    ("field", "make", "words"),
+    [
+        ("norm", lambda width, *_: None, "norm = 'odd_word': made None"),  # was a model without norms
+        ("ffn", lambda fields: 5, "made 5"),
+        ("mixer", lambda fields, causal: None, "made None"),
+        ("block", lambda fields, branches: "x", "made 'x'"),
+        ("ffn", lambda fields: Unsized(fields["d_model"]), "weight = 'D->Q' has Q; axes.. has D"),
+        ("ffn", lambda fields: Wordless(fields["d_model"]), "no dict"),
+    ],
+)
+def test_variants_that_are_no_component(field, make, words, monkeypatch):
+    made_by, changed = own.SLOTS[field][0], own.SLOTS
+    monkeypatch.setattr(own, "SLOTS", {**changed, field: (dict(made_by), *changed[field][1:])})
+    for table in (made_by, FIELDS, own.ADDED, own.variants.VARIANTS):
+        for name, value in dict(table).items():
+            monkeypatch.setitem(table, name, value)
+    lmcalc.add_variant(field, "odd_word", make)
+    monkeypatch.setitem(made_by, "odd_word", own.SLOTS[field][0]["odd_word"])
+    try:
+        for ask in (lambda: lmcalc.report("gpt2", set={field: "odd_word"}), lambda: formula("odd_word")):
+            with pytest.raises(lmcalc.InputError, match=words):
+                ask()
+    finally:
+        del own.ADDED["odd_word"], own.variants.VARIANTS["odd_word"]
+
+
+def test_letters_of_two_sizes():
+    row = ("Yz", "what it is", 3)
+    with pytest.raises(lmcalc.InputError, match="bb: Yz is aa already"):
+        lmcalc.add_variant("ffn", "word", int, sizes={"aa": row, "bb": row})
+
+
+def test_changes_hold_for_each_model(capsys):
+    """--pad-vocab once gave all models the vocabulary of the first; --set once overrode a variant's own value."""
+    assert cli.main("compare gpt2 mistral-7b --pad-vocab 64 -f json".split()) == 0
+    found = [each["params"]["total"] for each in json.loads(capsys.readouterr().out)["reports"]]
+    assert found[1] == lmcalc.report("mistral-7b").to_dict()["params"]["total"] and found[0] > 124_439_808
+    reports = lmcalc.compare("gpt2", [{"n_layers": 4}], set={"n_layers": 2})["reports"]
+    assert [each["params"]["by_part"]["attention"] for each in reports] == [2 * 2_362_368, 4 * 2_362_368]
+
+
+def test_rules_follow_what_is_changed(tmp_path):
+    """d_ff by a rule grows with d_model in a sweep and a variant as it does in a report."""
+    path = tmp_path / "mine.toml"
+    path.write_text(CARD.format(n_layers=2, more="head_dim = 16").replace("d_ff = 128", 'd_ff = "8/3*d_model:8"'))
+    want = [lmcalc.report(str(path), set={"d_model": each}).to_dict()["params"]["total"] for each in (64, 640)]
+    assert lmcalc.sweep(str(path), vary={"d_model": [64, 640]}, columns="params_total")["params_total"].tolist() == want
+    reports = lmcalc.compare(str(path), [{"d_model": 640}])["reports"]
+    assert [each["params"]["total"] for each in reports] == want
+
+
+def test_fields_that_need_what_is_varied():
+    """The base of a sweep has the first of the varied values: without a choice of experts there is none."""
+    card, changes, one = "mixtral-8x7b", {"n_experts": 1}, {"experts_per_token": 1}  # its two of one are refused
+    found = lmcalc.sweep(
+        card, set=changes, vary={"experts_per_token": [1], "n_layers": [1, 2]}, columns="prefill_flops"
+    )
+    want = [lmcalc.report(card, set={**changes, **one, "n_layers": each}).to_dict() for each in (1, 2)]
+    assert found["prefill_flops"].tolist() == [each["prefill"]["flops"]["total"] for each in want]
+
+
+def test_wide_sweeps_in_every_format(capsys):
+    """A column of text that is the same in all rows once had no form in csv and JSON; whole numbers stay whole."""
+    for form in ("csv", "json", "jsonl", "markdown", "html"):
+        assert cli.main(f"sweep gpt2 --vary batch=1,2 --wide batch -f {form}".split()) == 0
+        out = capsys.readouterr().out
+        assert "gpt2" in out and "75497472" in out.replace(",", "") and "150994944" in out.replace(",", "")
+
+
+def test_peaks_that_count_zeros_are_said():
+    notes = lmcalc.report("gpt2", "h100", set_hardware={"peak.bf16": 1979e12}).to_dict()["notes"]
+    assert any("peak.bf16 is twice the dense peak" in note for note in notes)
 
 
 def test_integers_that_python_does_not_write_out():
@@ -348,6 +555,15 @@ def test_standard_output_that_takes_nothing():
         with open("/dev/full", "w") as full:
             done = process("report", "gpt2", "-f", form, stdout=full)
         assert done.returncode == 2 and done.stderr.count("\n") == 1 and "standard output" in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_standard_error_that_takes_nothing(tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "lmcalc", "report", "nope"], stderr=full, stdout=full)
+    assert done.returncode == 2
+    closed = f"{sys.executable} -m lmcalc sweep gpt2 --vary batch=1,2 -o {tmp_path}/x.csv 2>&-"
+    assert subprocess.run(["sh", "-c", closed]).returncode == 0 and (tmp_path / "x.csv").exists()
 
 
 def test_standard_output_of_few_letters():

@@ -40,7 +40,8 @@ UNCOUNTED = {
         "transformers 5.24 builds them without the head that they have"),
     **dict.fromkeys(
         ["baichuan-2-7b", "baichuan-2-13b", "dclm-7b", "deepseek-moe-16b", "glm-4-9b", "grok-1", "internlm2-7b",
-         "kimi-k3", "rwkv5-3b", "mimo-7b", "minimax-text-01", "phi-3-small-8k", "qwen-1-7b", "qwen-1-14b", "step-3", "step-3.7-flash"],
+         "kimi-k3", "rwkv5-3b", "mimo-7b", "minimax-text-01", "phi-3-small-8k", "qwen-1-7b", "qwen-1-14b", "step-3",
+         "step-3.7-flash"],
         "their code is their own: transformers has no class of that model_type"),
 }  # fmt: skip
 

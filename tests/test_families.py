@@ -89,8 +89,8 @@ def test_other_names_of_families():
     assert lmcalc.load(nested).family == "deepseek_v3" and lmcalc.load(nested).fields["n_layers"] == 7
     outer = {"model_type": "qwen3_5", "text_config": {"num_hidden_layers": 8}, "vision_config": {}}
     assert lmcalc.load(outer).family == "qwen3_5_text"
-    with pytest.raises(lmcalc.InputError, match=r"text_config: hidden_act = 'situ'"):
-        lmcalc.load({"model_type": "kimi_k3", "text_config": {"model_type": "kimi_linear", "hidden_act": "situ"}})
+    with pytest.raises(lmcalc.InputError, match=r"text_config: hidden_act = 'sith'"):
+        lmcalc.load({"model_type": "kimi_k3", "text_config": {"model_type": "kimi_linear", "hidden_act": "sith"}})
 
 
 # Layers that differ --------------------------------------------------------------------------------------------------

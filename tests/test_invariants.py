@@ -105,7 +105,11 @@ def test_fused_projections_save_bytes_and_no_flops(card):
     assert total(fused, "prefill", "bytes") < total(apart, "prefill", "bytes") or card in ("gpt2", *NOTHING_TO_FUSE)
 
 
-NOTHING_TO_FUSE = ("mamba-2.8b", "rwkv-4-169m", "rwkv5-3b")  # one projection a block; each projection has its own shifted input
+NOTHING_TO_FUSE = (
+    "mamba-2.8b",
+    "rwkv-4-169m",
+    "rwkv5-3b",
+)  # one projection a block, or each with its own shifted input
 
 
 def test_costs_are_linear_in_the_batch(card):

@@ -37,7 +37,9 @@ def time_mix(layer, x, state):
     """Peng et al. 2024: y_t = r_t (diag(u) k_t^T v_t + S_t), S_t+1 = diag(exp(-exp(w))) S_t + k_t^T v_t."""
     before, matrix = state.get("mixer", numpy.zeros(WIDTH)), state.get("matrix", numpy.zeros((HEADS, SIZE, SIZE)))
     r, k, v, gate = (
-        numpy.einsum("d,dnh->nh", mixed(x, before, f"{layer}/mix_{name}"), weight(f"{layer}/{name}", WIDTH, HEADS, SIZE))
+        numpy.einsum(
+            "d,dnh->nh", mixed(x, before, f"{layer}/mix_{name}"), weight(f"{layer}/{name}", WIDTH, HEADS, SIZE)
+        )
         for name in ("r", "k", "v", "gate")
     )
     out, after = numpy.zeros((HEADS, SIZE)), numpy.zeros_like(matrix)
@@ -156,4 +158,3 @@ def test_refused(changes, message):
     with pytest.raises(lmcalc.InputError) as error:
         load(SIZES | {"hidden_size": 2560, "num_hidden_layers": 2} | changes)
     assert message in str(error.value)
-

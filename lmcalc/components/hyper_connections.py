@@ -38,9 +38,7 @@ class HyperConnection(Component):
     def before(self, ops, p, streams):
         """What a branch reads, and how what it makes is mixed in."""
         normed = ops.norm("l2_norm", streams, over=2, eps=self.norm_eps)
-        pre, post, comb = (
-            self.mapped(ops, p, normed, name, at) for at, name in enumerate(("pre", "post", "comb"))
-        )
+        pre, post, comb = (self.mapped(ops, p, normed, name, at) for at, name in enumerate(("pre", "post", "comb")))
         pre = ops.apply("shift", ops.apply("sigmoid", pre), by=self.eps)
         post = ops.scale(ops.apply("sigmoid", post), 2.0)
         comb = self.balanced(ops, ops.apply("shift", ops.softmax(comb, "l"), by=self.eps))

@@ -6,6 +6,7 @@ the number of entries that are turned, L the context before it was extended.
 
 import math
 
+from ..fields import MOST
 from ..record import Frozen
 
 
@@ -147,12 +148,12 @@ def checked(fields, table, size):
 
 
 def _number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= MOST
 
 
 def _check(fields, name, value, what, size):
     if what == "number" and not _number(value):
-        fields.refuse(f"rope_scaling.{name}", value, "a number above 0")
+        fields.refuse(f"rope_scaling.{name}", value, "a number above 0, of up to 2**40")
     if what == "bool" and not isinstance(value, bool):
         fields.refuse(f"rope_scaling.{name}", value, "true or false")
     if what == "list":

@@ -4,7 +4,7 @@ import math
 import os
 
 from .. import catalogue
-from ..errors import InputError, unknown
+from ..errors import InputError, shown, unknown
 from ..record import Frozen
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -79,7 +79,7 @@ def machine(name):
     if isinstance(name, Machine):
         return name
     if not isinstance(name, str):
-        raise InputError(f"hardware {name!r} is a {type(name).__name__}; allowed: a name or a path to a .toml file")
+        raise InputError(f"hardware {shown(name)} is a {type(name).__name__}; allowed: a name or a path to a .toml")
     if name.endswith(".toml") and not os.path.isfile(name):
         raise InputError(f"{name}: no such file")
     path = name if name.endswith(".toml") else catalogue.find("hardware", name, FOLDER)

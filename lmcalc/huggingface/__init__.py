@@ -9,7 +9,7 @@ import functools
 import json
 import os
 
-from ..errors import InputError, closest
+from ..errors import InputError, closest, shown
 from ..model import build
 from .config import Config
 from .irrelevant import IRRELEVANT
@@ -23,7 +23,7 @@ def load(source, changes=None):
     changes: {field: value} over the fields that were read from it.
 
     >>> model = load({"model_type": "llama", "num_hidden_layers": 2, "rotary_color": "red"})
-    >>> model.fields["d_model"], model.notes[-1]
+    >>> model.fields["d_model"], model.notes[0]
     (4096, 'config keys not read: rotary_color.')
     """
     from ..cards import check
@@ -32,9 +32,10 @@ def load(source, changes=None):
     if not isinstance(source, dict):
         where = os.path.join(source, "config.json") if os.path.isdir(source) else os.fspath(source)
         data, name = read(where), _name(where)
-    fields, family, notes = translate(data, where)
+    fields, family, notes, assumed = _translated(data, where)
     for field, value in (changes or {}).items():
         fields[field] = check(field, value, "set")
+    notes = (*notes, *assumed)
     return _finished(build(fields, name or family, where if name else "", family, notes, where), data, where)
 
 
@@ -72,6 +73,11 @@ def _finished(model, data, where):
 
 def translate(data, where="config"):
     """(fields, family, notes) of a config in config.json's form."""
+    return _translated(data, where)[:3]
+
+
+def _translated(data, where):
+    """The same, and notes on what the config leaves to its class."""
     from ..cards import check
     from .families import ALIASES, FAMILIES, NESTED, OUTSIDE, published_defaults
     from .families import family as of
@@ -93,20 +99,23 @@ def translate(data, where="config"):
     for field, value in fields.items():
         check(field, value, where)
     notes += config.notes
-    if config.assumed:
-        sizes = ", ".join(f"{key} {value}" for key, value in config.assumed.items())
-        notes.append(f"not in the config, and so as its class has it: {sizes}.")
     unread = [key for key in config.unread() if key not in IRRELEVANT]
     if unread:
         notes.append("config keys not read: " + ", ".join(map(str, unread)) + ".")
-    return fields, family, tuple(notes)
+    return fields, family, tuple(notes), _assumed(config)
+
+
+def _assumed(config):
+    """Notes on sizes that a config leaves out."""
+    sizes = ", ".join(f"{key} {value}" for key, value in config.assumed.items())
+    return (f"not in the config, and so as its class has it: {sizes}.",) if sizes else ()
 
 
 def _unknown_family(family, where, known):
     if family is None:
         return InputError(f"{where}: the key 'model_type' is missing; allowed: " + ", ".join(sorted(known)))
-    near = closest(family, known) or sorted(known)
-    return InputError(f"{where}: model_type = {family!r} is not known; closest: " + ", ".join(near))
+    near = closest(shown(family), known) or sorted(known)
+    return InputError(f"{where}: model_type = {shown(family)} is not known; closest: " + ", ".join(near))
 
 
 def read(path):

@@ -31,9 +31,8 @@ class Config:
         key, value = stated[0], self.data[stated[0]]
         for other in stated[1:]:
             if self.data[other] != value:
-                raise InputError(
-                    f"{self.where}: {key} = {value!r} and {other} = {self.data[other]!r} contradict each other"
-                )
+                both = f"{key} = {shown(value)} and {other} = {shown(self.data[other])}"
+                raise InputError(f"{self.where}: {both} contradict each other")
         if not is_kind(value, kind):
             self.refuse(key, value, allowed(kind))
         return value
@@ -64,6 +63,10 @@ class Config:
         if found is not None and found != value:
             self.refuse(key, found, f"{value!r} ({why})")
 
+    def without_null(self, key):
+        """The same object without this key where it is null, which then means the class's own."""
+        return self if self.given(key) else self.without(key)
+
     def without(self, *keys):
         """The same object without these keys, where other ones hold instead of them."""
         self.skip(*keys)
@@ -90,6 +93,13 @@ class Config:
             inside = {} if key == "rope_parameters" else self.defaults.get(key) or {}  # that default is one whole
             self._inside[key] = Config(table, inside, f"{self.where}: {key}")
         return self._inside[key]
+
+    def object(self, *keys):
+        """The object under the first of these keys that has one, else the class's own, where null will not do."""
+        found = next(filter(None, map(self.inside, keys)), None) or self.default(keys[-1])
+        if found is None:
+            self.refuse(keys[-1], None, allowed("table"))
+        return found
 
     def note(self, text):
         """Say something of what was read in the model's notes."""

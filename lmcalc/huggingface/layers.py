@@ -90,6 +90,14 @@ def kinds_of(c, key, types, known, count):
     return types
 
 
+def numbers_of(c, key):
+    """The list under a key, if it is one of layers' numbers; none where there is none."""
+    found = c.get("list", key) or []
+    if not all(is_kind(each, "count") for each in found):
+        c.refuse(key, found, "numbers of layers")
+    return found
+
+
 def pattern_types(c, count):
     """GPT-Neo's attention_types written out: [[["global", "local"], 12]] is 24 layers."""
     pattern, types = c.get("list", "attention_types") or [[["global", "local"], 12]], []
@@ -139,7 +147,8 @@ def _rotary(c, table, found, base_key, layer_type):
     size = c.get("size", "rotary_dim") or int(head_dim * part)
     if table is not None:
         table.skip("mrope_section", "mrope_interleaved", "xdrope_section", "interleaved")  # positions of images
-    kind = get("text", "rope_type", "type") or "default"
+    kind = get("text", "rope_type", "type")
+    kind = "default" if kind is None else kind
     kind = OF_IMAGES.get(kind, kind)
     alpha = get("ratio", "alpha") if kind == "dynamic" else None
     if alpha is not None:  # Hunyuan: a larger base for any length
@@ -171,7 +180,7 @@ def _scaling(c, table, kind, found, size):
     keys, needed = SCALINGS[kind]
     scaling = {"kind": kind}
     for key, ours in keys.items():
-        value = (table.need if key in needed else table.get)(KINDS.get(key, "positive"), key)
+        value = (table.need if key in needed else table.get)(KINDS.get(key, "ratio"), key)
         if value is None or (KINDS.get(key) == "number" and not value):
             continue
         if isinstance(value, list) and (

@@ -10,7 +10,7 @@ import functools
 import json
 import os
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..record import Frozen
 from .families import ALIASES, FAMILIES, NESTED, OUTSIDE, TIED
 from .irrelevant import IRRELEVANT, OTHER_PARTS, OTHER_PREFIXES
@@ -44,7 +44,7 @@ def text_part(data, where):
     while (key := next((key for key in TEXT_KEYS if text.get(key) is not None), None)) is not None and len(path) < 3:
         inside = text[key]
         if not isinstance(inside, dict):
-            raise InputError(f"{where}: {': '.join((*path, key))} = {inside!r}; allowed: an object")
+            raise InputError(f"{where}: {': '.join((*path, key))} = {shown(inside)}; allowed: an object")
         outer |= {name: value for name, value in text.items() if name not in TEXT_KEYS}
         others |= dict.fromkeys(name for name in text if _is_part(name, text))
         path, text = (*path, key), inside
@@ -66,7 +66,7 @@ def _nested(family, path, text, outer, others, where):
     if inside is None:
         raise InputError(f"{where}: the key 'model_type' is missing; allowed: that of a text model ({family!r} is not "
                          "known, and so not what its text part is)")  # fmt: skip
-    others |= dict.fromkeys(WITHIN.get(str(inside), ()))
+    others |= dict.fromkeys(WITHIN.get(inside if isinstance(inside, str) else None, ()))
     unread = [key for key, value in outer.items() if not _known(key, value, text) and key not in others]
     tied = _tied(family, outer.get("tie_word_embeddings"), text.get("tie_word_embeddings"))
     data = {key: outer[key] for key in OF_ALL if key in outer} | text

@@ -8,7 +8,7 @@ says so.
 import functools
 import re
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..record import Frozen
 from ..storage import matrix_sizes, means, numbered_weights
 from ..units import BITS
@@ -81,7 +81,7 @@ def scheme(config, where="config"):
         return None, []
     where = f"{where}: quantization_config"
     if not isinstance(table, dict):
-        raise InputError(f"{where} = {str(table)[:80]!r}; allowed: an object")
+        raise InputError(f"{where} = {shown(table)[:80]}; allowed: an object")
     from .quantization_methods import METHODS
 
     c = Settings(table, config, where)

@@ -2,7 +2,7 @@
 
 from ..arguments import for_each, several, table
 from ..cards import load
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..fields import FIELDS
 from .report import report
 
@@ -41,6 +41,8 @@ def compare(models, variants=(), hardware=(), why=None, set=None, **options):
         )
     if len(models) + len(variants) < 2:
         raise InputError("one model to compare; allowed: several models, or one and its variants")
+    if why is not None and not isinstance(why, bool):
+        raise InputError(f"why = {shown(why)}; allowed: True, False or None")
     loaded = _loaded(models, variants, set)
     why = len(loaded) <= FEW if why is None else why
     reports = [report(each, hardware, **options).to_dict() for each in loaded]
@@ -57,8 +59,9 @@ def compare(models, variants=(), hardware=(), why=None, set=None, **options):
 def _loaded(models, variants, set):
     loaded = [load(model, changes) for model, changes in zip(models, for_each("set", set, len(models)))]
     for changes in variants:
+        model = load(loaded[0], changes)
         name = f"{loaded[0].name} " + ",".join(f"{field}={value}" for field, value in changes.items())
-        loaded.append(load(loaded[0], changes).replace(name=name))
+        loaded.append(model.replace(name=name))
     return loaded
 
 

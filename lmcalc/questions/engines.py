@@ -2,7 +2,7 @@
 
 import numpy
 
-from ..errors import InputError, unknown
+from ..errors import InputError, shown, unknown
 
 ENGINES = ("numpy", "dask")
 
@@ -14,7 +14,7 @@ def engine(name="numpy", scheduler=None):
     if name == "dask":
         return Dask(scheduler)
     if scheduler is not None:
-        raise InputError(f"scheduler {scheduler!r} with engine numpy; allowed: engine dask")
+        raise InputError(f"scheduler {shown(scheduler)} with engine numpy; allowed: engine dask")
     return Numpy()
 
 
@@ -49,6 +49,8 @@ class Dask:
         except ImportError:
             raise InputError("engine dask needs dask: pip install 'lmcalc[distributed]'") from None
         self.array, self.compute, self.client = dask.array, dask.compute, None
+        if scheduler is not None and not isinstance(scheduler, str) and not hasattr(scheduler, "scheduler_info"):
+            raise InputError(f"scheduler {shown(scheduler)}; allowed: the address of a Dask cluster, or a Client")
         if scheduler is not None:
             self.own = isinstance(scheduler, str)
             self.client = _client(scheduler) if self.own else scheduler

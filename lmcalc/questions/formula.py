@@ -12,7 +12,7 @@ import sympy
 from ..algebra import collected, latex, symbol, text
 from ..arguments import several, table
 from ..asymptotics import Assumptions, Condition, under
-from ..errors import InputError, unknown
+from ..errors import InputError, shown, unknown
 from ..fields import tables
 from ..units import STORED
 from .keys import plain
@@ -29,6 +29,7 @@ QUANTITIES = {
     "state": "bytes of state that does not grow",
     "kept": "bytes kept for the backward pass",
 }
+MOST_DIGITS = 100  # of a number for a symbol
 PHASED = ("flops", "bytes", "intensity")
 PHASES = ("prefill", "decode")
 
@@ -52,7 +53,7 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
     phase = _phase(subject, of, phase)
     terms = terms_of(subject, of, phase)
     _refuse_none(subject, of, phase, terms)
-    chosen = {symbol(letter): _number(letter, number) for letter, number in table("values", values).items()}
+    chosen = {symbol(_text(letter)): _number(letter, number) for letter, number in table("values", values).items()}
     terms = {name: [each.replace(value=plain(each.value, phase)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
     for each in chosen:
@@ -62,7 +63,8 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
         check_numbers(what, {each.name: int(value) for each, value in chosen.items() if value.is_Integer}, set)
     terms = {name: [each.replace(value=each.value.xreplace(chosen)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
-    conditions = [Condition(part.strip(), there) for given in several(when) for part in str(given).split(",")]
+    texts = [part.strip() for given in several(when) for part in _text(given, "--when").split(",")]
+    conditions = [Condition(each, there) for each in texts]
     conditions.sort(key=lambda each: each.kind != "equal")  # what is put in holds for all others
     _refuse_more_tokens_than_keys(conditions, there, chosen)
     place = _follow(conditions)
@@ -70,6 +72,12 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
     if phase == "prefill" and not subject.model.bidirectional:
         _refuse_fewer_keys_than_tokens(conditions, place, chosen)
     return _data(subject, of, phase, terms, chosen, conditions, there)
+
+
+def _text(given, option="--with"):
+    if not isinstance(given, str):
+        raise InputError(f"{option} {shown(given)} is a {type(given).__name__}; allowed: text")
+    return given
 
 
 def _phase(subject, of, phase):
@@ -88,7 +96,7 @@ def _refuse_more_tokens_than_keys(conditions, there, chosen):
         equal = any(one.kind == "equal" and one.about.name in ("S", "T") for one in conditions[:at])
         if each.kind == "grows" and each.about.name == "T" and ("S" in there or S in chosen) and not equal:
             raise InputError(f"--when {each.text!r}: no limit, since S is at least T and stays; allowed: "
-                             "--when 'T = S' before it (an empty cache)")  # fmt: skip
+                             "--when 'T = S' with it (an empty cache)")  # fmt: skip
 
 
 def _follow(conditions):
@@ -136,8 +144,8 @@ def _refuse_fewer_keys_than_tokens(conditions, place, chosen):
 def _number(letter, number):
     """A positive number as an exact one."""
     real = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if not real or not 0 < number < float("inf"):
-        raise InputError(f"--with {letter}={number}: allowed: a positive number")
+    if not real or not 0 < number < 10**MOST_DIGITS:
+        raise InputError(f"--with {letter}={shown(number)}: allowed: a positive number")
     return sympy.Rational(str(number))
 
 

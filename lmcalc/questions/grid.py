@@ -9,7 +9,7 @@ import numpy
 
 from ..arguments import for_each, several, table
 from ..cards import load
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..workload import LEAST, MOST, workload
 from . import vary as varying
 from .report import on
@@ -147,7 +147,8 @@ def _loaded(model, changes, first):
 
 
 def _within(error, chosen, name):
-    which = ", ".join(f"{field}={value}" for field, value in chosen.items())
+    words = {field: value if isinstance(value, str) else shown(value) for field, value in chosen.items()}
+    which = ", ".join(f"{field}={word}" for field, word in words.items())
     return InputError(f"{error}; in the combination {which} of {name}")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy
 
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..units import unit
 from .grid import product
 from .piece import LABELS
@@ -102,7 +102,7 @@ def check_wide(grid, name):
     if not isinstance(name, str) or name not in axes or len(axes[name]) < 2:
         varied = [each for each, values in axes.items() if len(values) > 1]
         raise InputError(
-            f"--wide {name}; allowed: an axis of several values"
+            f"--wide {name if isinstance(name, str) else shown(name)}; allowed: an axis of several values"
             + (f": {', '.join(varied)}" if varied else ", and there is none")
         )
     if len(axes[name]) > MOST_WIDE:

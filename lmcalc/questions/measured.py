@@ -8,9 +8,10 @@ import csv
 import fnmatch
 import os
 
+from ..arguments import several
 from ..components import load
 from ..components.base import Bound
-from ..errors import InputError
+from ..errors import InputError, shown
 from ..hardware import machine
 from ..lenses.flops import flops
 from ..lenses.traffic import traffic
@@ -49,7 +50,7 @@ def measured(paths, progress=None):
     that no bound is made for, and how many. Raises InputError, with file, line and column.
     """
     ratios, above, skipped, read = {}, [], {}, []
-    for path in paths:
+    for path in several(paths):
         rows, known = 0, {}
         for line, row in _rows(path):
             kind, why = _get(row, "kind", path, line), None
@@ -101,6 +102,8 @@ def measured(paths, progress=None):
 
 
 def _rows(path):
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"measured {shown(path)} is a {type(path).__name__}; allowed: a path to a .csv file")
     if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device would never end
         raise InputError(f"{path}: not a regular file")
     try:

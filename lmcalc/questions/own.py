@@ -8,6 +8,7 @@ It holds in this process. A script that ends in `lmcalc.cli.main()` is the comma
 
 import re
 
+from ..arguments import table
 from ..components import BLOCKS, FFNS, MIXERS, NORMS
 from ..errors import InputError, shown, unknown
 from ..fields import FIELDS
@@ -20,6 +21,8 @@ SLOTS = {
     "mixer": (MIXERS, variants.ALONE, variants.MIXER),
     "block": (BLOCKS, variants.LLAMA, "layers"),
 }
+MOST_SMALL = 1000  # of a size in a shrunken copy
+MOST_LETTERS = 64  # of a word
 ADDED, SIZES = {}, set()  # {word: field} and the sizes of their own, of variants that were added
 
 
@@ -35,16 +38,20 @@ def add_variant(field, word, make, sizes=None, what="a variant from outside"):
 
     Raises InputError for a word, field or letter that stands for something else.
     """
-    if field not in SLOTS:
+    if not isinstance(field, str) or field not in SLOTS:
         raise unknown("field to add a variant to", field, SLOTS)
-    table, around, where = SLOTS[field]
+    made_by, around, where = SLOTS[field]
     _check_word(field, word)
     if not callable(make):
         raise InputError(f"make = {shown(make)}; allowed: a class or function that makes the component")
-    sizes = sizes or {}
+    if not isinstance(what, str):
+        raise InputError(f"what = {shown(what)}; allowed: a line of text")
+    sizes = table("sizes", sizes)
     letters = {letter: name for name, (letter, _) in variants.SIZES.items() if name in around or name in sizes}
     for name, row in sizes.items():
         _check_size(name, row, letters)
+        if row is not None:
+            letters[row[0]] = name
     for name, row in sizes.items():
         if row is not None:
             letter, meaning, small = row
@@ -53,13 +60,39 @@ def add_variant(field, word, make, sizes=None, what="a variant from outside"):
     kind, meaning, small = FIELDS[field]
     if word not in kind:
         FIELDS[field] = ((*kind, word), meaning, small)
-    table[word], ADDED[word] = make, field
+    made_by[word], ADDED[word] = _checked(field, word, make), field
     variants.VARIANTS[word] = (what, {**around, field: word, **dict.fromkeys(sizes)}, where)
 
 
+def _checked(field, word, make):
+    """`make`, whose result is refused where it is no component, or has weights of axes whose size it does not say."""
+
+    def made(*arguments):
+        found = make(*arguments)
+        if not all(callable(getattr(found, name, None)) for name in ("weights", "axes", "forward", "children")):
+            raise InputError(
+                f"{field} = {word!r}: made {shown(found)}; allowed: a Component (lmcalc/components/base.py)"
+            )
+        weights, axes = found.weights(), found.axes()
+        if not isinstance(weights, dict) or not isinstance(axes, dict):
+            raise InputError(
+                f"{field} = {word!r}: weights() or axes() is no dict; allowed: {{name: axes}}, {{axis: size}}"
+            )
+        for name, spec in weights.items():
+            unsized = [axis for axis in spec if axis not in "->|" and axis not in axes]
+            if unsized:
+                known = ", ".join(map(str, axes)) or "none"
+                raise InputError(f"{field} = {word!r}: weight {name} = {spec!r} has {unsized[0]}; axes() has {known}")
+        return found
+
+    return made
+
+
 def _check_word(field, word):
-    if not isinstance(word, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", word):
-        raise InputError(f"word = {shown(word)}; allowed: small letters, digits and _, a letter first")
+    if not isinstance(word, str) or not re.fullmatch(rf"[a-z][a-z0-9_]{{,{MOST_LETTERS - 1}}}", word):
+        raise InputError(
+            f"word = {shown(word)}; allowed: small letters, digits and _, a letter first, {MOST_LETTERS} in all"
+        )
     taken = word in FIELDS[field][0] or word in variants.every() or word in variants.ALIASES
     if taken and ADDED.get(word) != field:
         raise InputError(f"word = {word!r} stands for something else; allowed: one that is not in use")
@@ -81,9 +114,9 @@ def _check_size(name, row, letters):
     if not isinstance(letter, str) or not re.fullmatch(r"[A-Z][A-Za-z0-9_]*", letter):
         raise InputError(f"sizes: {name}: letter {shown(letter)}; allowed: a capital letter, as in Y or C_q")
     if letter in variants.WORKLOAD or letters.get(letter, name) != name:
-        meaning = variants.WORKLOAD.get(letter) or variants.SIZES[letters[letter]][1]
+        meaning = variants.WORKLOAD.get(letter) or variants.SIZES.get(letters[letter], ("", letters[letter]))[1]
         raise InputError(f"sizes: {name}: {letter} is {meaning} already; allowed: another letter")
 
 
 def _is_small(number):
-    return isinstance(number, int) and not isinstance(number, bool) and number >= 1
+    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MOST_SMALL

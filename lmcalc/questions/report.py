@@ -5,7 +5,7 @@ from functools import cached_property
 
 from ..arguments import several, table
 from ..cards import load
-from ..errors import InputError, unknown
+from ..errors import InputError, shown, unknown
 from ..fields import tables
 from ..hardware import PEAKS, PLAUSIBLE, disproportion, machine, plausible
 from ..lenses.cache import cache
@@ -431,9 +431,11 @@ def changed(machine, changes):
     """A machine with some figures replaced: bandwidth (bytes/s), memory (bytes), peak.DTYPE, vector.DTYPE (FLOP/s)."""
     peak, vector, others = dict(machine.peak), dict(machine.vector), {}
     for name, value in changes.items():
-        figures, _, dtype = str(name).partition(".")
+        if not isinstance(name, str):
+            raise InputError(f"set-hardware {shown(name)}: allowed: bandwidth, memory, peak.DTYPE, vector.DTYPE")
+        figures, _, dtype = name.partition(".")
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= sys.float_info.max:
-            raise InputError(f"set-hardware {name} = {value!r}; allowed: a number above 0, in base units")
+            raise InputError(f"set-hardware {name} = {shown(value)}; allowed: a number above 0, in base units")
         kind = "peak" if figures == "vector" else figures
         if kind in PLAUSIBLE and (kind == "peak") == bool(dtype):
             plausible(f"set-hardware {name}", value, kind)

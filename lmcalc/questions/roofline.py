@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from ..arguments import for_each
 from ..cards import load
-from ..errors import InputError
-from ..workload import workload
+from ..errors import InputError, shown
+from ..workload import LEAST, workload
 from .report import Pass, _total, bounds, on, sides
 from .report import _notes as report_notes
 
@@ -35,9 +35,14 @@ def roofline(models, hardware, points="phase", set=None, set_hardware=None, **op
     machines = on(hardware, set_hardware)
     if not machines:
         raise InputError("a roofline needs a machine: -H h100 (lmcalc hardware lists them)")
-    if points not in POINTS:
-        raise InputError(f"points = {points!r}; allowed: {', '.join(POINTS)}")
+    if not models:
+        raise InputError("no model for a roofline; allowed: at least one")
+    if not isinstance(points, str) or points not in POINTS:
+        raise InputError(f"points = {shown(points)}; allowed: {', '.join(POINTS)}")
     asked = workload(**options)
+    for name in LEAST:
+        if not isinstance(getattr(asked, name), int):
+            raise InputError(f"{name} is an array; allowed: an integer (a sweep takes arrays)")
     data = {"schema": SCHEMA, "workload": {**_sizes(asked), "dtypes": asked.dtypes()}}
     data["machines"] = [_machine(each, asked) for each in machines]
     data |= {"points": [], "turns": [], "classes": [], "notes": _notes(machines, asked)}

@@ -193,7 +193,7 @@ def _chosen(columns, grid):
     columns = several(columns)
     known = (*COLUMNS, *own)
     for name in columns:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise unknown("column", name, known)
         if name in OF_MACHINE and not grid.machines:
             raise InputError(f"column {name} needs a machine: -H NAME (hardware=NAME)")

@@ -10,7 +10,7 @@ of a model's card. The axes span a grid; its rows run over models, fields and op
 order, the last of them fastest.
 """
 
-from ..errors import InputError, unknown
+from ..errors import InputError, shown, unknown
 from ..fields import FIELDS
 from ..words import counted, number
 from ..workload import LEAST, MOST, Workload
@@ -54,7 +54,7 @@ def checked(name, values):
         ends = (found[0], found[-1]) if isinstance(found, range) else found
         for each in ends:
             if isinstance(each, bool) or not isinstance(each, int) or not LEAST[name] <= each <= MOST:
-                raise InputError(f"--vary {name}: {each!r}; allowed: integers from {LEAST[name]} to 2**53")
+                raise InputError(f"--vary {name}: {shown(each)}; allowed: integers from {LEAST[name]} to 2**53")
         return found
     if len(found) > MOST_VALUES:
         raise InputError(
@@ -65,9 +65,13 @@ def checked(name, values):
 
 def _listed(name, values):
     try:
+        if isinstance(values, bytes | dict | set):
+            raise TypeError
         found = list(values.tolist() if hasattr(values, "tolist") else values)
     except TypeError:
-        raise InputError(f"--vary {name}: {values!r}; allowed: a list of values, or a text such as 1:64:8") from None
+        raise InputError(
+            f"--vary {name}: {shown(values)}; allowed: a list of values, or a text such as 1:64:8"
+        ) from None
     return _once(
         name, [int(each) if isinstance(each, float) and each.is_integer() and name in SIZES else each for each in found]
     )
@@ -98,9 +102,9 @@ def _value(word):
 def _once(name, values):
     seen = set()
     for each in values:
-        if (type(each), repr(each)) in seen:
-            raise InputError(f"--vary {name}: {each!r} is given twice")
-        seen.add((type(each), repr(each)))
+        if (type(each), shown(each)) in seen:
+            raise InputError(f"--vary {name}: {shown(each)} is given twice")
+        seen.add((type(each), shown(each)))
     return values
 
 

@@ -7,11 +7,24 @@ from ..errors import InputError
 
 
 def prepare():
-    """Standard output that takes any text: what it cannot show becomes `?`, and if it was closed all is lost."""
+    """Standard output that takes any text: what it cannot show becomes `?`, and if it was closed all is lost.
+
+    Standard error, closed, likewise: a status is left.
+    """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")
     elif hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
+
+
+def say(text):
+    """A line on standard error; where that takes nothing it is lost, and not tried again when Python ends."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def check(path, option="-o"):

@@ -19,7 +19,7 @@ from ..questions.sweep import MOST_WRITTEN
 from ..questions.vary import SIZES
 from . import rendered
 from .cells import word, words
-from .outlet import Outlet
+from .outlet import Outlet, say
 
 MOST_SHOWN = {"table": 10_000, "html": 10_000, "markdown": 100_000}  # rows
 ROW_GROUP = 2**20  # rows of a row group of Parquet
@@ -37,7 +37,7 @@ def answer(asked, form, path=None, wide=None, given=False, plotted=False):
         check_wide(asked.grid, wide)
     if form in MOST_SHOWN:
         if asked.points > MOST_SHOWN[form] and plotted and path is None:
-            print(f"lmcalc: note: {asked.points:,} rows, not shown; -o FILE.csv writes them", file=sys.stderr)
+            say(f"lmcalc: note: {asked.points:,} rows, not shown; -o FILE.csv writes them")
             return None, 0
         if asked.points > MOST_SHOWN[form]:
             raise InputError(
@@ -52,10 +52,10 @@ def answer(asked, form, path=None, wide=None, given=False, plotted=False):
         done, complete = streamed(source, form, path, progress)
     notes = [each for each in asked.notes if each.startswith("Beyond")] if path is not None or form != "json" else []
     for note in notes:
-        print(f"lmcalc: note: {note}", file=sys.stderr)
+        say(f"lmcalc: note: {note}")
     if not complete:
         where = f"{path or 'the output'}, which is whole as far as it goes"
-        print(f"lmcalc: interrupted: {done:,} of {source.points:,} rows are in {where}", file=sys.stderr)
+        say(f"lmcalc: interrupted: {done:,} of {source.points:,} rows are in {where}")
     return None, 0 if complete else 130
 
 

@@ -73,15 +73,16 @@ def heads(c, layers=None, n_heads=None):
     if found["n_heads"] % found["n_kv_heads"]:
         key = next((key for key in KV_KEYS if c.given(key)), KV_KEYS[0])
         c.refuse(key, found["n_kv_heads"], f"a divisor of the {found['n_heads']} query heads")
-    found["head_dim"] = c.get("size", "head_dim", "attention_head_dim") or head_dim(c, found)
+    given = c.get("size", "head_dim", "attention_head_dim")
+    found["head_dim"] = given or head_dim(c, found, " (or head_dim beside it)")
     return found
 
 
-def head_dim(c, found):
+def head_dim(c, found, otherwise=""):
     """The size of a head where a config does not give it."""
     if found["d_model"] % found["n_heads"]:
         key = next((key for key in HEAD_KEYS if c.given(key)), HEAD_KEYS[0])
-        c.refuse(key, found["n_heads"], f"a divisor of the width {found['d_model']}")
+        c.refuse(key, found["n_heads"], f"a divisor of the width {found['d_model']}{otherwise}")
     return found["d_model"] // found["n_heads"]
 
 
@@ -150,13 +151,15 @@ def first_dense(c, count, first=0):
     """Which layers have experts: those behind the first few, or every n-th, or those that a list names."""
     types, each = c.get("list", "mlp_layer_types"), c.data.get("moe_layer_freq")
     given = c.get("count", "first_k_dense_replace")
+    if not isinstance(each, list):
+        each = c.get("count", "moe_layer_freq") if c.given("moe_layer_freq") else None
     c.skip("moe_layer_freq")
     if types is not None:
         kinds_of(c, "mlp_layer_types", types, ("dense", "sparse"), count)
         return [kind == "sparse" for kind in types]
     if isinstance(each, list):
         return [bool(kind) for kind in kinds_of(c, "moe_layer_freq", each, (0, 1), count)]
-    first, every = first if given is None else given, each if isinstance(each, int) and each > 0 else 1
+    first, every = first if given is None else given, each or 1
     return [layer >= first and layer % every == 0 for layer in range(count)]
 
 

@@ -80,8 +80,9 @@ def gpt_neo(c):
         "d_ff": four_wide(c, found, "intermediate_size"), "ffn": plain(c), "ffn_bias": True,
         "norm": "layernorm", "positions": "learned", "attention_bias": "out", "score_scale": 1.0,
     }  # fmt: skip
-    c.skip("attention_types")
     types = c.get("list", "attention_layers") or pattern_types(c, found["n_layers"])
+    if c.given("attention_types") and pattern_types(c, found["n_layers"]) != types:
+        c.refuse("attention_layers", types, f"what attention_types = {c.data['attention_types']} says")
     known = {"global": {}, "local": {"window": c.need("size", "window_size")}}
     return found | by_layer(kinds_of(c, "attention_layers", types, known, found["n_layers"]), known)
 

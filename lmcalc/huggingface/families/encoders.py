@@ -25,7 +25,7 @@ def roberta(c):
 def behind_padding(c, found, row=None):
     """The same with positions that begin behind the row of the padding token, and a head that always has GeLU."""
     given = c.get("count", "pad_token_id") if c.given("pad_token_id") else 1  # where the class has one, it is 1
-    rows, first = found["max_positions"], (given if row is None else row) + 1
+    rows, first = c.need("size", "max_position_embeddings"), (given if row is None else row) + 1
     if rows <= first:
         c.refuse("max_position_embeddings", rows, f"more than {first}, the rows before the first position")
     return found | {"max_positions": rows - first, "position_offset": first, "head_activation": "gelu"}
@@ -228,10 +228,11 @@ def _disentangled(c, **table):
         c.refuse("embedding_size", width, f"{found['d_model']}, the width of the model")
     relative, learned = c.get("bool", "relative_attention"), c.get("bool", "position_biased_input")
     most, buckets = (c.get("number", key) or -1 for key in ("max_relative_positions", "position_buckets"))
-    given = c.data.get("pos_att_type") or []
+    given = [] if c.data.get("pos_att_type") in (None, "") else c.data["pos_att_type"]
     words = [each.strip() for each in given.lower().split("|")] if isinstance(given, str) else given
     c.skip("pos_att_type")
-    if not isinstance(words, list) or any(each not in POSITION_TERMS for each in words) or (relative and not words):
+    known = isinstance(words, list) and all(each in list(POSITION_TERMS) for each in words)
+    if not known or (relative and not words):
         c.refuse("pos_att_type", given, "c2p and p2c, or one of them" + ("" if relative else ", or none"))
     found["token_types"] = c.get("count", "type_vocab_size") or None
     if not relative:

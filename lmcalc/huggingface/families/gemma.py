@@ -2,6 +2,7 @@
 
 import math
 
+from ...cards import is_kind
 from ..layers import by_layer, layer_types, rotary
 from .common import ACTIVATIONS, GATED, bias, experts, heads
 
@@ -122,7 +123,8 @@ def _global(c, found, types):
         full = [layer for layer, kind in enumerate(types) if kind == "full"]
         changes = [table.get(str(layer), {}) for layer in full]
         known = set(table) <= set(map(str, full)) and all(each == changes[0] for each in changes)
-        if not known or set(changes[0]) - {"head_dim", "num_key_value_heads"}:
+        own = changes[0] if isinstance(changes[0], dict) else {"": None}
+        if not known or set(own) - {"head_dim", "num_key_value_heads"} or not all(is_kind(own[x], "size") for x in own):
             c.refuse(
                 "per_layer_config", table, "the same head_dim and num_key_value_heads for all full layers, and no other"
             )

@@ -1,6 +1,6 @@
 """Hybrids of attention and recurrences: one short function for each `model_type`."""
 
-from ..layers import ROTARY_FIELDS, combined, rotary
+from ..layers import ROTARY_FIELDS, combined, numbers_of, rotary
 from .common import (
     ACTIVATIONS,
     LAYER_KEYS,
@@ -20,7 +20,7 @@ from .common import (
 )
 from .latent import latent
 from .moe import qwen_sparse
-from .recurrent import KINDS, biases, inner, limit, mamba_sizes
+from .recurrent import KINDS, biases, inner, limit, mamba_sizes, size_or_auto
 
 LINEAR, FULL = KINDS
 SLIDING = "sliding_attention"
@@ -28,11 +28,10 @@ SLIDING = "sliding_attention"
 
 def mamba2_sizes(c, found, low=0.0):
     """Mamba-2 as most hybrids write it in their configs."""
-    number, size = c.need("size", "mamba_n_heads"), c.data.get("mamba_d_head", c.defaults.get("mamba_d_head"))
+    number, size = c.need("size", "mamba_n_heads"), size_or_auto(c, "mamba_d_head")
     inside = c.need("ratio", "mamba_expand") * found["d_model"]
-    c.skip("mamba_d_head")
     return {
-        "n_mixer_heads": number, "mixer_head_dim": size if isinstance(size, int) else int(inside) // number,
+        "n_mixer_heads": number, "mixer_head_dim": size or int(inside) // number,
         "n_mixer_groups": c.need("size", "mamba_n_groups"), "state_dim": c.need("size", "mamba_d_state"),
         "conv_kernel": c.need("size", "mamba_d_conv"), "chunk_size": c.need("size", "mamba_chunk_size"),
         "time_step_limit": limit(c, "time_step_limit", low=low), "conv_bias": flag(c, "mamba_conv_bias", None, False),
@@ -72,7 +71,7 @@ def bamba(c):
     c.skip("num_logits_to_keep", "z_loss_coefficient", "use_mamba_kernels", "layer_types", "layers_block_type")
     half = found["head_dim"] // 2  # whatever the config says
     found |= {"rotary_dim": half, "attention_bias": bias(c), "ffn_bias": c.get("bool", "mlp_bias") or None}
-    attention = c.get("list", "attn_layer_indices") or []
+    attention = numbers_of(c, "attn_layer_indices")
     types = [FULL if layer in attention else LINEAR for layer in range(found["n_layers"])]
     mamba = mamba2_sizes(c, found)
     found, way = with_mixers(found, types, {LINEAR: ({"mixer": "mamba2"}, mamba)})
@@ -286,10 +285,10 @@ def lfm2(c):
     width = c.need("size", "block_ff_dim", "intermediate_size")
     if c.get("bool", "block_auto_adjust_ff_dim"):
         multiple = c.need("size", "block_multiple_of")
-        width = int((c.get("positive", "block_ffn_dim_multiplier") or 1.0) * int(2 * width / 3))
+        width = int((c.get("ratio", "block_ffn_dim_multiplier") or 1.0) * int(2 * width / 3))
         width = multiple * -(-width // multiple)
     c.skip("block_multiple_of", "block_ffn_dim_multiplier")
-    attention = c.get("list", "full_attn_idxs")
+    attention = numbers_of(c, "full_attn_idxs") if c.given("full_attn_idxs") else None
     default = [FULL if attention is None or layer in attention else "conv" for layer in range(found["n_layers"])]
     found, way = _with_convolutions(c, found | {"d_ff": width}, default)
     return found | combined(way)
@@ -355,9 +354,10 @@ def kimi_linear(c):
     count, inside = found["n_layers"], c.inside("linear_attn_config")
     get = (lambda kind, *keys: None) if inside is None else inside.get
     default = [FULL if layer and layer % 4 == 0 else LINEAR for layer in range(count)]
-    attention = get("list", "full_attn_layers")
-    get("list", "kda_layers")
-    if attention is not None:
+    if inside is not None and inside.given("full_attn_layers"):
+        attention, others = numbers_of(inside, "full_attn_layers"), numbers_of(inside, "kda_layers")
+        if set(others) & set(attention):
+            inside.refuse("kda_layers", others, f"none of full_attn_layers = {attention}")
         default = [FULL if layer + 1 in attention else LINEAR for layer in range(count)]
     number = get("size", "num_heads") or c.need("size", "linear_num_heads")
     size = get("size", "head_dim") or c.need("size", "linear_head_dim")
@@ -382,7 +382,7 @@ def kimi_linear(c):
 
 
 def kimi_k3(c, found):
-    """What Kimi K3 has beside Kimi Linear, in code of its own (modeling_kimi_linear.py): a config without it has none."""
+    """What Kimi K3 has beside Kimi Linear, in code of its own (modeling_kimi_linear.py): a config without has none."""
     size, situ = c.get("size", "attn_res_block_size"), found["ffn"] == "situ"
     return {
         "block": None if size is None else "attention_residual", "residual_block_size": size,

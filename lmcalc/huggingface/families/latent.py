@@ -24,7 +24,8 @@ def deepseek_v2(c):
     found = latent(c) | {"rope_layout": "interleaved"}
     c.skip("norm_topk_prob", "moe_layer_freq", "ep_size")  # the class in transformers does not read them
     c.only("scoring_func", "softmax", "the class in transformers knows no other")
-    groups = c.get("size", "n_group") if c.get("text", "topk_method") == "group_limited_greedy" else None
+    grouped = c.get(("greedy", "group_limited_greedy"), "topk_method") == "group_limited_greedy"
+    groups = c.get("size", "n_group") if grouped else None
     best = c.get("size", "topk_group")
     c.skip("n_group")
     mixture = experts(
@@ -64,8 +65,9 @@ def axk1(c):
 
 
 def mistral4(c):
+    c = c.without_null("rope_parameters")
     found = latent(c) | {"rope_layout": "interleaved" if c.get("bool", "rope_interleave") else None, "rotary_dim": None}
-    table = c.inside("rope_parameters") or c.default("rope_parameters")
+    table = c.object("rope_parameters")
     beta, floor = table.get("positive", "llama_4_scaling_beta"), table.get("size", "original_max_position_embeddings")
     if beta is not None:
         found |= {"attention_temperature": beta, "attention_temperature_floor": floor, "attention_growth": "log"}

@@ -26,6 +26,8 @@ def dots3_note_text(c):
     types, kinds, names = _types(c, count), {}, []
     for layer, kind in enumerate(types):
         sizes = own | _sizes(c, layer, kind)
+        if sizes["q_latent_dim"] is None:
+            c.refuse("q_lora_rank", None, "a size: queries of this model come from a latent")
         fields = sizes | _of_kind(c, kind, sizes, found["d_model"])
         alike = [name for name, other in kinds.items() if name.split("_")[0] == kind]
         name = next((each for each in alike if kinds[each] == fields), f"{kind}_{len(alike) + 1}" if alike else kind)

@@ -25,7 +25,7 @@ def _windows(c, found, sliding):
 
 def ministral3(c):
     found = llama_like(c) | {"window": c.get("size", "sliding_window")}
-    table = c.inside("rope_scaling") or c.inside("rope_parameters") or c.default("rope_parameters")
+    table = c.object("rope_scaling", "rope_parameters")
     table.skip("max_position_embeddings")
     return found | {
         "attention_temperature": table.need("positive", "llama_4_scaling_beta"),

@@ -1,6 +1,6 @@
 """Mixtures of experts on softmax attention: one short function for each `model_type`."""
 
-from ..layers import ROTARY_FIELDS, layer_types, rotary
+from ..layers import ROTARY_FIELDS, layer_types, numbers_of, rotary
 from .common import (
     bias,
     deepseek_experts,
@@ -60,7 +60,7 @@ def qwen3_moe(c):
 
 def qwen_sparse(c, count):
     """Which layers of a Qwen model have experts."""
-    every, dense = c.get("size", "decoder_sparse_step") or 1, c.get("list", "mlp_only_layers") or []
+    every, dense = c.get("size", "decoder_sparse_step") or 1, numbers_of(c, "mlp_only_layers")
     return [layer not in dense and (layer + 1) % every == 0 for layer in range(count)]
 
 

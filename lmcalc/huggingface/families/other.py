@@ -2,7 +2,7 @@
 
 from ...cards import is_kind
 from ..irrelevant import IRRELEVANT
-from ..layers import ROTARY_FIELDS, combined, kinds_of, layer_types, rotary
+from ..layers import ROTARY_FIELDS, combined, kinds_of, layer_types, numbers_of, rotary
 from .common import KV_KEYS, bias, deepseek_experts, experts, first_dense, gated, heads, llama_like, sizes, with_experts
 
 
@@ -14,7 +14,7 @@ def llama4(c):
     c.skip("router_jitter_noise")
     chunk, every = c.get("size", "attention_chunk_size"), c.need("size", "no_rope_layer_interval")
     turned = c.get("list", "no_rope_layers") or [int((layer + 1) % every != 0) for layer in range(count)]
-    turned = ["turned" if each else "still" for each in turned]
+    turned = ["turned" if each else "still" for each in kinds_of(c, "no_rope_layers", turned, (0, 1), count)]
     chunked = {"full_attention": {}, "chunked_attention": {"attention_chunk": chunk}}
     default = ["chunked_attention" if each == "turned" and chunk is not None else "full_attention" for each in turned]
     types = c.get("list", "layer_types") or default
@@ -24,8 +24,7 @@ def llama4(c):
         still |= {"attention_temperature": growth, "attention_temperature_floor": floor}
     normed = {"qk_norm": "l2"} if c.get("bool", "use_qk_norm") else {}
     step = c.need("size", "interleave_moe_layer_step")
-    sparse = c.get("list", "moe_layers")
-    sparse = list(range(step - 1, count, step)) if sparse is None else sparse
+    sparse = numbers_of(c, "moe_layers") if c.given("moe_layers") else list(range(step - 1, count, step))
     mixture = experts(c, "intermediate_size", router="sigmoid", expert_input_scaled=True, n_shared_experts=1)
     return with_experts(
         found,

@@ -111,7 +111,7 @@ def chatglm(c):
 
 def internlm(c):
     found = llama_like(c)
-    table = c.inside("rotary") or c.default("rotary")
+    table = c.object("rotary")
     kind, found["rope_base"] = table.get("text", "type") or "origin", table.get("positive", "base")
     if kind not in ("origin", "dynamic"):
         table.refuse("type", kind, "origin or dynamic")
@@ -224,7 +224,7 @@ def grok(c):
 
 
 def rwkv5(c):
-    """RWKV-5, version 5.2; its feed-forward is 3.5 times as wide, a multiple of 32, and its norm over a head has 1e-5."""
+    """RWKV-5.2; its feed-forward is 3.5 times as wide, a multiple of 32, and its norm over a head has 1e-5."""
     c.only("model_version", "5_2", "heads with a decay for each channel, and a gate")
     c.skip("context_length", "num_attention_heads")  # the published code goes by head_size
     c.skip("rescale_every")  # halves activations for float16: only the epsilon of a norm notices

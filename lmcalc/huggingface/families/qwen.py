@@ -1,5 +1,6 @@
 """Mixtures of experts made from Qwen's classes: one short function for each `model_type`."""
 
+from ...fields import MOST_LAYERS
 from ..layers import kinds_of, layer_types, rotary
 from .common import bias, experts, gated, grouped, heads, mixer_types, with_experts, with_mixers
 from .hybrid import gated_delta
@@ -14,7 +15,7 @@ def mellum(c):
     count = found["n_layers"]
     sparse = _sparse(c, "mlp_layer_types", count)
     modules = c.get("count", "num_mtp_layers", "num_nextn_predict_layers") or None
-    if modules is not None and _sparse(c, "mtp_mlp_layer_types", modules) != [sparse[-1]] * modules:
+    if modules is not None and set(_sparse(c, "mtp_mlp_layer_types", min(modules, MOST_LAYERS))) != {sparse[-1]}:
         c.refuse("mtp_mlp_layer_types", c.data.get("mtp_mlp_layer_types"), "as mlp_layer_types has the last layer")
     c.skip("mtp_layer_types", "mtp_mlp_layer_types")
     types = layer_types(c, count, lambda layer: False)

@@ -23,13 +23,19 @@ def inner(c, *keys):
 
 def mamba_sizes(c, found, state, rank, kernel, expand):
     """Sizes of Mamba under these keys."""
-    rank_given = c.data.get(rank, c.defaults.get(rank))
-    c.skip(rank)
-    given = rank_given if isinstance(rank_given, int) else math.ceil(found["d_model"] / 16)
     return {
         "d_inner": int(c.need("ratio", expand) * found["d_model"]), "state_dim": c.need("size", state),
-        "dt_rank": given, "conv_kernel": c.need("size", kernel),
+        "dt_rank": size_or_auto(c, rank) or math.ceil(found["d_model"] / 16), "conv_kernel": c.need("size", kernel),
     }  # fmt: skip
+
+
+def size_or_auto(c, key):
+    """A size, or None where it is "auto", and so goes by others."""
+    given = c.data.get(key, c.defaults.get(key))
+    if given is None or given == "auto":
+        c.skip(key)
+        return None
+    return c.get("size", key)
 
 
 def limit(c, *keys, low=0.0):

@@ -124,7 +124,7 @@ def longt5(c):
 def t5gemma(c):
     c.only("is_encoder_decoder", True, "encoder and decoder")
     c.skip("vocab_size", "classifier_dropout_rate")
-    sides, found, layers = {side: c.inside(side) for side in SIDES}, {}, {}
+    sides, found, layers = {side: c.object(side) for side in SIDES}, {}, {}
     for side, own in sides.items():
         found[side] = _gemma(own)
         types = layer_types(own, found[side]["n_layers"], lambda layer: (layer + 1) % 2)

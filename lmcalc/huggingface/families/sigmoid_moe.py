@@ -106,6 +106,7 @@ def laguna(c):
 
 
 def beam(c):
+    c = c.without_null("rope_parameters")
     found = heads(c) | {
         "norm": "rmsnorm", "ffn": gated(c), "attention_bias": bias(c), "qk_norm": "head", "norm_placement": "double",
         "residual_by_depth": True, "attention_gate": True, "attention_gate_bias": "head",
@@ -113,7 +114,7 @@ def beam(c):
     }  # fmt: skip
     count, window = found["n_layers"], c.get("size", "sliding_window")
     types = layer_types(c, count, lambda layer: (layer + 1) % 6 and layer != count - 1)
-    table = c.inside("rope_parameters") or c.default("rope_parameters")
+    table = c.object("rope_parameters")
     still = {"positions": "none", "attention_temperature": 0.1, "attention_temperature_floor": 2048,
              "attention_growth": "power"}  # fmt: skip
     kinds = {}

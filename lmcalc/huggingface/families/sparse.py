@@ -6,7 +6,7 @@ from .common import KV_KEYS, experts, heads, sizes, with_experts
 ONLY = "the class in transformers knows no other"
 # word in layer_types: what a layer's entries are, beside its window; entries of tokens by default
 COMPRESSED = {"sliding_attention": None, "compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
-SHORT = {"sliding_attention": "sliding", "compressed_sparse_attention": "sparse", "heavily_compressed_attention": "heavy"}
+SHORT = dict(zip(COMPRESSED, ("sliding", "sparse", "heavy")))
 
 
 def deepseek_v4(c):
@@ -52,7 +52,8 @@ def _compressed(c, found):
             continue
         if rates is not None and size is not None:
             size = rates.get("size", name) or size
-        size = size and c.get("size", f"compress_rate_{'csa' if kind == 'sparse' else 'hca'}") or size
+        if size is not None:
+            size = c.get("size", f"compress_rate_{'csa' if kind == 'sparse' else 'hca'}") or size
         kinds[kind] = {} if size is None else {"compression": size, **_turned(c, found)}
         if kind == "sparse":
             kinds[kind] |= {
@@ -67,7 +68,8 @@ def _compressed(c, found):
 def _turned(c, found, compressed=True):
     """Rotary fields of a layer: one with entries has a base of its own, and its frequencies may be rescaled."""
     part, size = c.get("ratio", "partial_rotary_factor"), c.get("size", "qk_rope_head_dim")
-    nested = isinstance((c.data.get("rope_parameters") or {}).get("main"), dict)
+    given = c.get("table", "rope_parameters") if c.given("rope_parameters") else {}
+    nested = isinstance(given.get("main"), dict)
     if compressed:
         turn = rotary(c, found, "compress", "compress_rope_theta")
     else:
@@ -104,9 +106,9 @@ OLDER = {
 
 def minimax_m3(c):
     found, older = heads(c), c.inside("sparse_attention_config")
-    for key, value in (("swiglu_alpha", 1.702), ("n_shared_experts", 1), ("use_gemma_norm", True), ("use_qk_norm", True),
-                       ("attention_output_gate", False), ("qk_norm_type", "per_head"), ("scoring_func", "sigmoid"),
-                       ("use_routing_bias", True)):  # fmt: skip
+    for key, value in (("swiglu_alpha", 1.702), ("n_shared_experts", 1), ("use_gemma_norm", True),
+                       ("use_qk_norm", True), ("attention_output_gate", False), ("qk_norm_type", "per_head"),
+                       ("scoring_func", "sigmoid"), ("use_routing_bias", True)):  # fmt: skip
         c.only(key, value, ONLY)
     c.skip("hidden_act", "router_jitter_noise")
     if c.get("count", "num_mtp_modules"):
@@ -121,7 +123,8 @@ def minimax_m3(c):
         c, "intermediate_size", router="sigmoid", router_bias="correction", router_normalized=True,
         router_scale=c.get("positive", "routed_scaling_factor"), shared_d_ff=c.need("size", "shared_intermediate_size"),
     )  # fmt: skip
-    sparse = [each == "sparse" for each in _types(c, "mlp_layer_types", count, ("dense", "sparse"), "moe_layer_freq", c)]
+    ffns = _types(c, "mlp_layer_types", count, ("dense", "sparse"), "moe_layer_freq", c)
+    sparse = [each == "sparse" for each in ffns]
     words = ("full_attention", "minimax_m3_sparse")
     types = _types(c, "layer_types", count, words, "sparse_attention_freq", older)
     kinds = {"full_attention": {}, "minimax_m3_sparse": _blocks(c, older, found, types)}
@@ -131,7 +134,7 @@ def minimax_m3(c):
 
 
 def _types(c, key, count, words, older_key, older):
-    """The word of each layer: from a list of words, or of 0 and 1 under an older key; the class's default is all alike."""
+    """The word of each layer: from a list of words, or of 0 and 1 under an older key; the class's default is one."""
     types, flags = c.get("list", key), None if older is None else older.get("list", older_key)
     if types is None and flags is not None:
         types = [words[each] for each in kinds_of(older, older_key, flags, (0, 1), count)]
@@ -158,8 +161,8 @@ def _blocks(c, older, found, types):
     if size["index_n_heads"] != found["n_kv_heads"]:
         c.refuse("index_n_heads", size["index_n_heads"], f"one for each of the {found['n_kv_heads']} key/value heads")
     if not size["index_local_blocks"]:
-        c.refuse("index_local_blocks", 0, "at least 1: without its own block a query sees a number of keys that depends "
-                 "on the tokens")  # fmt: skip
+        allowed = "at least 1: without its own block a query sees a number of keys that depends on the tokens"
+        c.refuse("index_local_blocks", 0, allowed)
     return {
         "index_head_dim": size["index_head_dim"], "index_block_size": size["index_block_size"],
         "index_topk_blocks": size["index_topk_blocks"],

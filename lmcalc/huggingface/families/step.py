@@ -86,7 +86,8 @@ def _kinds(c, found, types, count, modules):
     table, kinds = c.inside("per_layer_config"), {}
     if table is not None:
         for layer in table.data:
-            heads = table.inside(layer).get("size", "num_attention_heads") or heads
+            own = table.inside(layer)
+            heads = (own and own.get("size", "num_attention_heads")) or heads
     plain = c.without("rope_theta") if isinstance(bases, list) else c
     for kind in dict.fromkeys(types):
         rope = rotary(plain if kind == "full" else plain.without("rope_scaling"), found, f"{kind}_attention")

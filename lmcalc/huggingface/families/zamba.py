@@ -13,6 +13,8 @@ def zamba(c):
     c.only("attention_hidden_size", 2 * width, "the state beside the embedding")
     c.skip(*ZAMBA)
     size = c.get("size", "attention_head_dim", "head_dim") or 2 * width // number
+    if size < 1:
+        c.refuse("hidden_size", width, f"at least half of the {number} heads")
     every, at = c.need("size", "attn_layer_period"), c.need("count", "attn_layer_offset")
     default = ["hybrid" if layer % every == at else LINEAR for layer in range(count - 3)]
     default = [LINEAR, LINEAR, "hybrid", *default][:count]

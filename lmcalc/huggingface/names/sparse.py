@@ -81,7 +81,6 @@ def _compressor(module, held, before):
     return found
 
 
-
 MINIMAX_M3 = {
     **LLAMA,
     **experts(M, "block_sparse_moe", inside=W),
