@@ -159,6 +159,8 @@ def sweep(options):
     fields = [changes(options, each) for each in options.model]
     asked = Sweep(options.model, options.hardware, columns, fields, pairs("--set-hardware", options.set_hardware),
                   parsed(options.vary), options.engine, options.scheduler, chosen)  # fmt: skip
+    if columns is not None and not {*columns} & {*asked.grid.axes}:  # rows say which point they are
+        asked = asked.of([*(name for name, values in asked.grid.axes.items() if len(values) > 1), *asked.columns])
     if path is not None:
         from .plot.sweep import draw, needed
 

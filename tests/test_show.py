@@ -84,6 +84,8 @@ def test_compressed_orders_say_the_same(names):
         ("olmo-2-7b", ["x + norm(attention(x))", "x + norm(ffn(x))"]),
         ("palm-8b", ["x + attention(norm(x)) + ffn(norm(x))"]),
         ("pythia-1b", ["x + attention(norm_1(x)) + ffn(norm_2(x))"]),
+        ("deepseek-v4-pro", [f"comb streams + post {branch}(norm(pre streams))" for branch in ("attention", "ffn")]),
+        ("kimi-k3", ["x, kept as a stream; then mixer(norm(x))", "x + ffn(norm(mix(streams, x)))"]),
     ],
 )
 def test_where_norms_lie(name, equations):
@@ -95,6 +97,18 @@ def test_what_a_block_is_said_to_be():
     assert parts["attention"]["text"] == "GQA, 64 query heads on 8 key/value heads of 64"
     assert {"window of 128", "a sink logit a head"} <= set(parts["attention"]["further"])
     assert parts["ffn"]["text"] == "4 of 128 experts"
+
+
+def test_which_keys_are_chosen():
+    further = {}
+    for name in ("deepseek-v4-flash", "minimax-m3"):
+        for kind in show.show(name)["stacks"][0]["kinds"]:
+            further[kind["name"]] = " / ".join(part for part in kind["parts"][0]["further"])
+    chosen = "one for 4 tokens, each made of twice as many: the 512 that an indexer of 64 heads of 128 chose"
+    assert f"compressed entries, {chosen}" in further["sparse_scored"]
+    assert "compressed entries, one for 128 tokens: all" in further["heavy_scored"]
+    assert "the 16 blocks of 128 keys that an indexer of 4 heads of 128 chose" in further["blocks_experts"]
+    assert "all keys before" in further["full_dense"]
 
 
 def ratio(found, name):
@@ -148,6 +162,12 @@ def test_ratios_and_their_rules(name, what, value, verdict):
         ("jamba-1.5-mini", "tokens mixed by", "Mamba + GQA"),
         ("t5-11b", "feed-forward", "ReLU"),
         ("olmo-1-7b", "norm", "LayerNorm, no weights"),
+        ("deepseek-v4-flash", "tokens mixed by", "compressed keys"),
+        ("deepseek-v4-flash", "block", "hyper-connections"),
+        ("minimax-m3", "keys seen", "all in some layers"),
+        ("kimi-k3", "block", "attention residuals"),
+        ("kimi-k3", "feed-forward", "SiTU"),
+        ("rwkv5-3b", "tokens mixed by", "RWKV"),
     ],
 )
 def test_choices(name, what, value):

@@ -193,7 +193,7 @@ def test_parquet_says_types_and_where_it_comes_from(capsys, tmp_path):
 def test_one_column_and_chosen_ones(capsys):
     assert (
         run(capsys, "gpt2", "--vary", "batch=1,3", "--columns", "cache_bytes", "-f", "csv")[1]
-        == "cache_bytes\n75497472\n226492416\n"
+        == "batch,cache_bytes\n1,75497472\n3,226492416\n"  # what varies comes along, unless an axis is named
     )
     frame = lmcalc.sweep("gpt2", vary={"norm": ["rmsnorm", "layernorm"]}, columns=["norm", "params_total"]).to_frame()
     assert frame["norm"].tolist() == ["rmsnorm", "layernorm"] and frame["params_total"].diff().iloc[1] > 0
@@ -251,7 +251,7 @@ def test_models_may_be_files_and_changed(capsys, tmp_path):
         lmcalc.report(name, set={"vocab_size": size}).to_dict()["params"]["total"]
         for name, size in (("gpt2", 51_000), (LLAMA, 129_000))
     ]
-    assert status == 0 and list(map(int, out.split()[1:])) == expected
+    assert status == 0 and [int(line.split(",")[1]) for line in out.split()[1:]] == expected
 
 
 def test_python_takes_what_the_command_takes():

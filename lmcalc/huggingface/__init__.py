@@ -95,6 +95,7 @@ def _translated(data, where):
     config.skip("quantization_config", "quantization", "expert_dtype")  # see quantization.py
     if config.given("auto_map"):
         notes.append("auto_map asks for code of its own: none was run, model_type says what the model is.")
+    config = config.without_null("rope_parameters")  # each class puts its own where it is null
     fields = {field: value for field, value in of(family)(config).items() if value is not None}
     for field, value in fields.items():
         check(field, value, where)

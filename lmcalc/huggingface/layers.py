@@ -91,9 +91,9 @@ def kinds_of(c, key, types, known, count):
 
 
 def numbers_of(c, key):
-    """The list under a key, if it is one of layers' numbers; none where there is none."""
-    found = c.get("list", key) or []
-    if not all(is_kind(each, "count") for each in found):
+    """The list under a key, if it is one of layers' numbers; or None."""
+    found = c.get("list", key)
+    if not all(is_kind(each, "count") for each in found or ()):
         c.refuse(key, found, "numbers of layers")
     return found
 

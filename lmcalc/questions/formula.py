@@ -145,7 +145,8 @@ def _number(letter, number):
     """A positive number as an exact one."""
     real = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not real or not 0 < number < 10**MOST_DIGITS:
-        raise InputError(f"--with {letter}={shown(number)}: allowed: a positive number")
+        given = number if isinstance(number, str) else shown(number)
+        raise InputError(f"--with {letter}={given}: allowed: a positive number")
     return sympy.Rational(str(number))
 
 

@@ -173,6 +173,7 @@ class Sweep:
         grid = self.grid
         same = [name for name in (*CHOICES, "fuse_projections") if name not in grid.fields]
         dtypes = {name: getattr(grid.asked, name) for name in DTYPES if name not in grid.fields}
+        sizes = {name: value for name, value in grid.sizes.items() if isinstance(value, int)}
         return {
             "schema": SCHEMA,
             "version": __version__,
@@ -180,7 +181,7 @@ class Sweep:
             "models": list(grid.axes["model"]),
             "hardware": [each.name for each in grid.machines],
             "axes": {name: _axis(values) for name, values in grid.axes.items()},
-            "workload": {name: getattr(grid.asked, name) for name in same} | {"dtypes": dtypes},
+            "workload": sizes | {name: getattr(grid.asked, name) for name in same} | {"dtypes": dtypes},
             "columns": {name: unit(name) for name in self.columns},
         }
 

@@ -6,10 +6,11 @@ from .console import table
 
 # costs that are shown unless --columns says which, the most telling first
 SHOWN = (
-    "decode_bound_s", "decode_bound_by", "prefill_bound_s", "prefill_bound_by", "fits", "cache_bytes",
-    "decode_tokens_per_s",
+    "decode_bound_s", "decode_bound_by", "fits", "decode_tokens_per_s", "prefill_bound_s", "prefill_bound_by",
+    "cache_bytes",
     "decode_flops", "decode_bytes", "prefill_flops", "prefill_bytes", "weights_bytes", "params_total",
 )  # fmt: skip
+MOST_NAMED = 6  # columns that are not shown
 
 
 def draw(screen, data, chosen=False):
@@ -24,9 +25,7 @@ def draw(screen, data, chosen=False):
     varied = [name for name in axes if name in cells and name not in same]
     costs = [name for name in cells if name not in varied and name not in same]
     if not chosen:
-        costs.sort(
-            key=lambda name: SHOWN.index(name.partition("[")[0]) if name.partition("[")[0] in SHOWN else len(SHOWN)
-        )
+        costs.sort(key=lambda name: (len({*cells[name]}) == 1 < len(cells[name]), _rank(name)))
     if same:
         screen.print(", ".join(f"{name} {text}" for name, text in same.items()), markup=False)
     quantities = {name.partition("[")[0] for name in costs}
@@ -49,12 +48,19 @@ def draw(screen, data, chosen=False):
         shown, rest = _fitting(screen, varied, rest, cells, heading)
     if rest and not wide:
         screen.print(
-            f"\nNot shown for want of room: {', '.join(rest)} (--columns chooses; -f csv or -o FILE.csv has all).",
+            f"\nNot shown for want of room: {', '.join(rest[:MOST_NAMED])}"
+            + (f" and {len(rest) - MOST_NAMED} more" if len(rest) > MOST_NAMED else "")
+            + " (--columns chooses; -f csv or -o FILE.csv has all).",
             markup=False,
         )
     screen.print("\n[bold]Notes[/bold]")
     for note in data.notes:
         screen.print(f"- {note}", markup=False)
+
+
+def _rank(name):
+    plain = name.partition("[")[0]
+    return SHOWN.index(plain) if plain in SHOWN else len(SHOWN)
 
 
 def _fitting(screen, varied, costs, cells, heading):

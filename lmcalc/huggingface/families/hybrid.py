@@ -71,7 +71,7 @@ def bamba(c):
     c.skip("num_logits_to_keep", "z_loss_coefficient", "use_mamba_kernels", "layer_types", "layers_block_type")
     half = found["head_dim"] // 2  # whatever the config says
     found |= {"rotary_dim": half, "attention_bias": bias(c), "ffn_bias": c.get("bool", "mlp_bias") or None}
-    attention = numbers_of(c, "attn_layer_indices")
+    attention = numbers_of(c, "attn_layer_indices") or ()
     types = [FULL if layer in attention else LINEAR for layer in range(found["n_layers"])]
     mamba = mamba2_sizes(c, found)
     found, way = with_mixers(found, types, {LINEAR: ({"mixer": "mamba2"}, mamba)})
@@ -288,7 +288,7 @@ def lfm2(c):
         width = int((c.get("ratio", "block_ffn_dim_multiplier") or 1.0) * int(2 * width / 3))
         width = multiple * -(-width // multiple)
     c.skip("block_multiple_of", "block_ffn_dim_multiplier")
-    attention = numbers_of(c, "full_attn_idxs") if c.given("full_attn_idxs") else None
+    attention = numbers_of(c, "full_attn_idxs")
     default = [FULL if attention is None or layer in attention else "conv" for layer in range(found["n_layers"])]
     found, way = _with_convolutions(c, found | {"d_ff": width}, default)
     return found | combined(way)
@@ -354,9 +354,11 @@ def kimi_linear(c):
     count, inside = found["n_layers"], c.inside("linear_attn_config")
     get = (lambda kind, *keys: None) if inside is None else inside.get
     default = [FULL if layer and layer % 4 == 0 else LINEAR for layer in range(count)]
-    if inside is not None and inside.given("full_attn_layers"):
-        attention, others = numbers_of(inside, "full_attn_layers"), numbers_of(inside, "kda_layers")
-        if set(others) & set(attention):
+    attention, others = (
+        None if inside is None else numbers_of(inside, key) for key in ("full_attn_layers", "kda_layers")
+    )
+    if attention is not None:
+        if set(others or ()) & set(attention):
             inside.refuse("kda_layers", others, f"none of full_attn_layers = {attention}")
         default = [FULL if layer + 1 in attention else LINEAR for layer in range(count)]
     number = get("size", "num_heads") or c.need("size", "linear_num_heads")

@@ -65,7 +65,6 @@ def axk1(c):
 
 
 def mistral4(c):
-    c = c.without_null("rope_parameters")
     found = latent(c) | {"rope_layout": "interleaved" if c.get("bool", "rope_interleave") else None, "rotary_dim": None}
     table = c.object("rope_parameters")
     beta, floor = table.get("positive", "llama_4_scaling_beta"), table.get("size", "original_max_position_embeddings")

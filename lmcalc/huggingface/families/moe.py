@@ -60,7 +60,7 @@ def qwen3_moe(c):
 
 def qwen_sparse(c, count):
     """Which layers of a Qwen model have experts."""
-    every, dense = c.get("size", "decoder_sparse_step") or 1, numbers_of(c, "mlp_only_layers")
+    every, dense = c.get("size", "decoder_sparse_step") or 1, numbers_of(c, "mlp_only_layers") or ()
     return [layer not in dense and (layer + 1) % every == 0 for layer in range(count)]
 
 

@@ -24,7 +24,8 @@ def llama4(c):
         still |= {"attention_temperature": growth, "attention_temperature_floor": floor}
     normed = {"qk_norm": "l2"} if c.get("bool", "use_qk_norm") else {}
     step = c.need("size", "interleave_moe_layer_step")
-    sparse = numbers_of(c, "moe_layers") if c.given("moe_layers") else list(range(step - 1, count, step))
+    sparse = numbers_of(c, "moe_layers")
+    sparse = range(step - 1, count, step) if sparse is None else sparse
     mixture = experts(c, "intermediate_size", router="sigmoid", expert_input_scaled=True, n_shared_experts=1)
     return with_experts(
         found,

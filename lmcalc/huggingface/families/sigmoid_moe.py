@@ -106,7 +106,6 @@ def laguna(c):
 
 
 def beam(c):
-    c = c.without_null("rope_parameters")
     found = heads(c) | {
         "norm": "rmsnorm", "ffn": gated(c), "attention_bias": bias(c), "qk_norm": "head", "norm_placement": "double",
         "residual_by_depth": True, "attention_gate": True, "attention_gate_bias": "head",
