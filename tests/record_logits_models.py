@@ -558,13 +558,24 @@ MODELS = {
     ),
     "granite_docling_text": (
         "granite_docling_text",
-        {**SMALL, "embedding_multiplier": 3.0, "residual_multiplier": 0.4, "attention_multiplier": 0.3,
-         "logits_scaling": 2.5},
+        {
+            **SMALL,
+            "embedding_multiplier": 3.0,
+            "residual_multiplier": 0.4,
+            "attention_multiplier": 0.3,
+            "logits_scaling": 2.5,
+        },
     ),
     "granite4_vision_text": (
         "granite4_vision_text",
-        {**SMALL, "embedding_multiplier": 3.0, "residual_multiplier": 0.4, "attention_multiplier": 0.3,
-         "logits_scaling": 2.5, "attention_bias": True},
+        {
+            **SMALL,
+            "embedding_multiplier": 3.0,
+            "residual_multiplier": 0.4,
+            "attention_multiplier": 0.3,
+            "logits_scaling": 2.5,
+            "attention_bias": True,
+        },
     ),
     "deepseek_ocr2_text": (
         "deepseek_ocr2_text",

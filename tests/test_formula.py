@@ -315,7 +315,6 @@ def test_bad_input_is_one_message_and_status_two(arguments, said, capsys):
         ["gqa"],
         ["llama-3.1-8b", "--of", "bytes", "--terms"],
         ["serial", "--of", "intensity", "--when", "B -> oo"],
-        ["gqa", "--latex"],
         ["--list"],
         ["moe", "--of", "bytes"],
     ],
@@ -325,6 +324,12 @@ def test_it_fits_the_screen(arguments, columns, capsys, monkeypatch):
     assert cli.main(["formula", *arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= int(columns) and all(line == line.rstrip() for line in lines)
+
+
+def test_latex_is_one_line_for_copying(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["formula", "mla", "--latex"]) == 0
+    assert formula("mla")["latex"] in map(str.strip, capsys.readouterr().out.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ def test_parameters():
     of = {kind: params(built(norm=kind)).get("norms", 0) for kind in FIELDS["norm"][0]}
     norms = (2 * 3 + 1) * 23
     assert of == {"rmsnorm": norms, "rmsnorm_plus_one": norms, "rmsnorm_plain": 0, "layernorm": 2 * norms,
-                  "affine": 2 * norms, "layernorm_no_bias": norms, "layernorm_plain": 0, "layernorm_plus_one": 2 * norms}  # fmt: skip
+                  "affine": 2 * norms, "layernorm_no_bias": norms, "layernorm_plain": 0,
+                  "layernorm_plus_one": 2 * norms}  # fmt: skip
 
 
 def test_a_norm_less_or_more():

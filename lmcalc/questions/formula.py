@@ -58,13 +58,16 @@ def formula(what, of="flops", phase=None, values=None, when=(), set=None, **opti
     there = _symbols(terms)
     for each in chosen:
         if each.name not in there:
-            raise InputError(f"--with {each}: {unknown('symbol', each.name, there)}")
+            raise InputError(f"--with {each}: {unknown('symbol', each.name, there)}{_filled(subject)}")
     if subject.letters:
         check_numbers(what, {each.name: int(value) for each, value in chosen.items() if value.is_Integer}, set)
     terms = {name: [each.replace(value=each.value.xreplace(chosen)) for each in found] for name, found in terms.items()}
     there = _symbols(terms)
     texts = [part.strip() for given in several(when) for part in _text(given, "--when").split(",")]
-    conditions = [Condition(each, there) for each in texts]
+    try:
+        conditions = [Condition(each, there) for each in texts]
+    except InputError as error:
+        raise InputError(f"{error}{_filled(subject) if 'unknown symbol' in str(error) else ''}") from None
     conditions.sort(key=lambda each: each.kind != "equal")  # what is put in holds for all others
     _refuse_more_tokens_than_keys(conditions, there, chosen)
     place = _follow(conditions)
@@ -88,6 +91,11 @@ def _phase(subject, of, phase):
     if phase == "decode" and of == "kept":
         raise InputError("--of kept: a decode has no backward pass; allowed: --phase prefill")
     return phase
+
+
+def _filled(subject):
+    """What to add to the error for a symbol that a formula does not have."""
+    return "" if subject.letters else " (a model's sizes are filled in; lmcalc formula decoder keeps them as symbols)"
 
 
 def _refuse_more_tokens_than_keys(conditions, there, chosen):

@@ -64,6 +64,9 @@ def _line(screen, label, value, indent):
     """A label and what it says, wrapped behind the label."""
     room = indent + len(label)
     behind = room if room < screen.width // 2 else indent + 2
+    if "\\" in value:  # LaTeX is for copying: one line
+        screen.print(" " * indent + label + value, markup=False, highlight=False, soft_wrap=True)
+        return
     kept = value.replace(", ", ",\0") if "(" in value and "*" in value else value  # not broken within Min(S, W)
     text = textwrap.fill(label + kept, screen.width, initial_indent=" " * indent, subsequent_indent=" " * behind,
                          break_long_words=False, break_on_hyphens=False, drop_whitespace=True)  # fmt: skip

@@ -42,7 +42,13 @@ def markdown(title, notes, tables):
 
 
 def _line(cells):
-    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(value):
+    """A cell; a formula as code, since its stars and backslashes would be markup."""
+    text = str(value).replace("|", "\\|").replace("\n", " ")
+    return f"`{text}`" if any(mark in text for mark in "*\\`") and "|" not in text and "`" not in text else text
 
 
 def _is_number(value):
