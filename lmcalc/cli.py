@@ -254,8 +254,8 @@ def formula(options):
     """a cost as a formula: of a model in its workload, or of one variant in its sizes; derivations of the lecture"""
     if options.lecture is not None or options.list:
         alone, named = "--list" if options.lecture is None else "--lecture", [options.what] if options.what else []
-        others = named + [f"--{'with' if name == 'values' else name}" for name in ("phase", "values", "when", "set", "latex", "terms")
-                          if getattr(options, name)]  # fmt: skip
+        further = {"phase": "phase", "values": "with", **{name: name for name in ("when", "set", "latex", "terms")}}
+        others = named + [f"--{word}" for name, word in further.items() if getattr(options, name)]
         if others:
             allowed = "--list alone" if options.lecture is None else "--lecture NAME alone"
             raise InputError(f"formula {others[0]}: not with {alone}; allowed: {allowed}")
