@@ -16,14 +16,12 @@ CARDS = [
     "t5-base",  # encoder and decoder
     "mixtral-8x7b",  # experts
     "deepseek-v3",  # latent attention, experts behind dense layers
-    "deepseek-v3.2",  # chosen keys
     "deepseek-v4-flash",  # compressed keys, several residual streams, experts by token id
     "minimax-m3",  # chosen blocks of keys
     "llama-4-scout",  # chunks
     "gemma-3n-e4b",  # several residual streams, shared keys and values
     "mamba-2.8b",  # a state
     "rwkv-4-169m",
-    "rwkv5-3b",  # a state of matrices
     "jamba-1.5-mini",  # all of it
     "qwen3-next-80b-a3b",
 ]

@@ -166,7 +166,7 @@ def test_kernel_by_kernel_by_hand(both):
     assert row["prefill"]["serial_s"] == pytest.approx(sum(map(sum, sides)), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", CARDS[::3])
+@pytest.mark.parametrize("name", CARDS[::6])
 @pytest.mark.parametrize(
     "options", [{}, {"batch": 64, "context": 8192}, {"traffic": "ideal"}, {"traffic": "unfused", "mask": "full"}]
 )

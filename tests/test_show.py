@@ -29,7 +29,7 @@ def test_twelve_very_different_models_in_80_columns(name, capsys):
         assert word in text
 
 
-@pytest.mark.parametrize("name", architectures()[::3])
+@pytest.mark.parametrize("name", architectures()[::6])
 def test_cards_can_be_drawn(name):
     found = show.show(name)
     model = lmcalc.load(name)

@@ -124,6 +124,9 @@ def test_a_decode_step_reads_each_weight_once(name, dtype, size):
             rows += (model.fields["n_layers"] - 1) * math.prod(size_of.values())
         if path.endswith("router/expert_scale"):  # of a number for each expert a token reads those of its own
             rows -= times * (size_of["E"] - model.fields["experts_per_token"])
+    for _, _, spec, size_of, times in tensors(model, "buffers"):
+        if spec == "V|A":  # experts by token id: one row
+            rows -= times * (size_of["V"] - 1) * size_of["A"]
     # of a mixture of experts all of them, as a large batch does
     found = moved(trace(model, 1, 1, 1024), "fused", {**BF16, "weights": dtype}, "all")["weights"]
     assert found == whole + size * (rows + buffers(model))
